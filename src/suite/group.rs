@@ -19,13 +19,13 @@ use crate::suite::sizes::Sizes;
 use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
 use crate::workload::in_version;
-use crate::workload::routine::{Made, RoutineError, Workload};
+use crate::workload::routine::{Result, Routine, Workload};
 use crossover_protocol::settings::Profile;
 
 /// The inputs of a size, of the type that the group's operation has.
 pub(super) type Inputs = Rc<dyn Any>;
-type MakeCpu = Box<dyn Fn(&Inputs) -> Made>;
-type MakeGpu = Box<dyn Fn(&Rc<Gpu>, &Inputs) -> Made>;
+type MakeCpu = Box<dyn Fn(&Inputs) -> Result<Box<dyn Routine>>>;
+type MakeGpu = Box<dyn Fn(&Rc<Gpu>, &Inputs) -> Result<Box<dyn Routine>>>;
 type Visit<'a> = &'a mut dyn FnMut(&[u8]);
 type CostOf = Rc<dyn Fn(u64) -> Cost>;
 
@@ -70,7 +70,10 @@ impl<W: 'static> Implementation<W> {
 
     /// A CPU implementation, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`. `make`
     /// sets it up for the inputs of one size.
-    pub fn cpu(name: &'static str, make: impl Fn(&Rc<W>) -> Made + 'static) -> Self {
+    pub fn cpu(
+        name: &'static str,
+        make: impl Fn(&Rc<W>) -> Result<Box<dyn Routine>> + 'static,
+    ) -> Self {
         let make = Make::Cpu(Box::new(move |inputs| make(&typed(inputs))));
         Self::new(name, make, Clock::Wall, Role::cpu())
     }
@@ -80,7 +83,7 @@ impl<W: 'static> Implementation<W> {
     pub fn gpu(
         name: &'static str,
         clock: Clock,
-        make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Made + 'static,
+        make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>> + 'static,
     ) -> Self {
         let make = Make::Gpu(Box::new(move |gpu, inputs| make(gpu, &typed(inputs))));
         Self::new(name, make, clock, Role::gpu())
@@ -221,8 +224,8 @@ impl AnyRow {
     pub(super) fn set_up(
         &self,
         inputs: &Inputs,
-        gpu: impl FnOnce() -> Result<Rc<Gpu>, RoutineError>,
-    ) -> Made {
+        gpu: impl FnOnce() -> Result<Rc<Gpu>>,
+    ) -> Result<Box<dyn Routine>> {
         match &self.make {
             Make::Cpu(make) => make(inputs),
             Make::Gpu(make) => make(&gpu()?, inputs),
@@ -413,7 +416,7 @@ impl<W: Workload> Group<W> {
     /// row.
     pub fn with_transfers(
         mut self,
-        make: impl Fn(&Rc<Gpu>, &Rc<W>, HostMemory) -> Made + Copy + 'static,
+        make: impl Fn(&Rc<Gpu>, &Rc<W>, HostMemory) -> Result<Box<dyn Routine>> + Copy + 'static,
         link_bytes: impl Fn(u64) -> LinkBytes + Copy + 'static,
         declare: impl Fn(Implementation<W>, HostMemory) -> Implementation<W>,
     ) -> Self {
@@ -449,7 +452,7 @@ impl AnyGroup {
     }
 
     /// The implementation of this device and name.
-    pub(super) fn row(&self, function: &str) -> Result<&AnyRow, RoutineError> {
+    pub(super) fn row(&self, function: &str) -> Result<&AnyRow> {
         let row = self.rows.iter().find(|row| row.function() == function);
         row.ok_or_else(|| "there is no such implementation".into())
     }

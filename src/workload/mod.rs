@@ -28,5 +28,5 @@ pub use lessons::{
 pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::{Device, HostMemory, Memory, Prepared, seed, uniform};
 pub(crate) use prepare::{choices, in_version};
-pub use routine::{Alteration, Routine, RoutineError, Workload, visit_f32};
+pub use routine::{Alteration, Result, Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -34,14 +34,11 @@ pub(crate) fn loses_context(error: &RoutineError) -> bool {
             .is_some_and(|error: &CudaError| error.sticky)
 }
 
-/// A prepared routine, or the reason why there is none.
-pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// The result of a preparation.
-pub(crate) type Done = Result<(), RoutineError>;
+/// A result of an operation's code.
+pub type Result<T, E = RoutineError> = std::result::Result<T, E>;
 
 /// Routines that compute the same in different ways, each with its name.
-pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
+pub(crate) type Candidates = Vec<(String, Box<dyn Routine>)>;
 
 /// An operation at one size: the inputs that all its implementations share.
 pub trait Workload: Sized + 'static {
@@ -88,7 +85,7 @@ pub trait Routine {
     ///
     /// # Errors
     /// As [`run`](Routine::run).
-    fn poison(&mut self) -> Result<(), RoutineError>;
+    fn poison(&mut self) -> Result<()>;
 
     /// Restores the state that [`run`](Routine::run) changes, so that [`check`](Routine::check) knows
     /// the result of the next run. A GPU routine enqueues this on the clock's stream, behind earlier
@@ -96,7 +93,7 @@ pub trait Routine {
     ///
     /// # Errors
     /// As [`run`](Routine::run).
-    fn restore(&mut self) -> Result<(), RoutineError> {
+    fn restore(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -106,13 +103,13 @@ pub trait Routine {
     /// # Errors
     /// An error fails the benchmark; after one that poisons the CUDA context the remaining GPU
     /// benchmarks are skipped.
-    fn run(&mut self) -> Result<(), RoutineError>;
+    fn run(&mut self) -> Result<()>;
 
     /// Makes each [`run`](Routine::run) wait until the GPU's stream is idle.
     ///
     /// # Errors
     /// The default: such a routine has to wait itself.
-    fn wait_for_each(&mut self) -> Result<(), RoutineError> {
+    fn wait_for_each(&mut self) -> Result<()> {
         Err("the routine cannot be made to wait: implement Routine::wait_for_each".into())
     }
 
@@ -125,7 +122,7 @@ pub trait Routine {
     ///
     /// # Errors
     /// An output that cannot be read. A wrong one is no error: [`Verified::passed`] says so.
-    fn check(&mut self) -> Result<Verified, RoutineError>;
+    fn check(&mut self) -> Result<Verified>;
 
     /// Tells other processes how many runs follow, before a clock times them. A run that was not announced asks
     /// for one itself. The default is for routines of this process alone.
@@ -138,14 +135,14 @@ pub trait Routine {
     ///
     /// # Errors
     /// As [`check`](Routine::check).
-    fn check_altered(&mut self, _by: Alteration) -> Result<Option<Verified>, RoutineError> {
+    fn check_altered(&mut self, _by: Alteration) -> Result<Option<Verified>> {
         Ok(None)
     }
 
     /// Times `iterations` itself and returns their total time in nanoseconds: for events that happen
     /// once per process and are measured in child processes. `None`, the default, leaves the timing to
     /// the clock.
-    fn time(&mut self, _iterations: u64) -> Option<Result<f64, RoutineError>> {
+    fn time(&mut self, _iterations: u64) -> Option<Result<f64>> {
         None
     }
 
@@ -173,7 +170,7 @@ pub trait Routine {
     ///
     /// # Errors
     /// As [`run`](Routine::run).
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>> {
         Ok(BTreeMap::new())
     }
 

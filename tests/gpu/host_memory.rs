@@ -9,15 +9,15 @@ use crossover::workload::HostMemory::{self, Pageable, Pinned};
 use crossover::workload::matmul::{Matmul, Shape, gpu};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Result, Routine, Workload};
 
 use crate::device::{error_after, one_at_a_time};
 
-type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
+type Candidates = Vec<(String, Box<dyn Routine>)>;
 
 /// Poisoned, run and checked, once and then three times in a row.
-fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineError> {
-    for (name, mut routine) in ways? {
+fn each_is_right(device: &Gpu, what: &str, candidates: Result<Candidates>) -> Result<()> {
+    for (name, mut routine) in candidates? {
         for runs in [1, 3] {
             error_after(runs, device, &mut *routine, &format!("{what}, {name}"))?;
         }
@@ -26,7 +26,7 @@ fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineErro
     Ok(())
 }
 
-fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError> {
+fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<()> {
     let device = Rc::new(Gpu::open(0)?);
     for shape in shapes {
         let problem = Rc::new(Matmul::of(shape));
@@ -36,7 +36,7 @@ fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError>
     Ok(())
 }
 
-fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
+fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<()> {
     let device = Rc::new(Gpu::open(0)?);
     for n in sizes {
         let problem = Rc::new(NestedSine::new(n));
@@ -49,7 +49,7 @@ fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
 /// Copies are poisoned and compared in pieces of 4 MiB: what is wrong in any of them counts.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineError> {
+fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<()> {
     let _one = one_at_a_time();
     let bytes = 2 * (4 << 20) + 5;
     let device = Rc::new(Gpu::open(0)?);
@@ -84,7 +84,7 @@ fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineE
 /// Small enough for a sanitizer.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_a_small_product_is_right() -> Result<(), RoutineError> {
+fn every_way_of_a_small_product_is_right() -> Result<()> {
     let _one = one_at_a_time();
     let squares = [1, 3, 8, 31, 64, 129, 256, 300].map(Shape::square);
     let batches = [3, 17, 64].map(|n| Shape {
@@ -97,14 +97,14 @@ fn every_way_of_a_small_product_is_right() -> Result<(), RoutineError> {
 /// Small enough for a sanitizer.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_few_sines_is_right() -> Result<(), RoutineError> {
+fn every_way_of_few_sines_is_right() -> Result<()> {
     let _one = one_at_a_time();
     sines([1, 3, 1000, 1025, (1 << 16) + 1, (1 << 18) + 5])
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_a_large_product_is_right() -> Result<(), RoutineError> {
+fn every_way_of_a_large_product_is_right() -> Result<()> {
     let _one = one_at_a_time();
     let batch = Shape {
         batch: 64,
@@ -116,7 +116,7 @@ fn every_way_of_a_large_product_is_right() -> Result<(), RoutineError> {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_many_sines_is_right() -> Result<(), RoutineError> {
+fn every_way_of_many_sines_is_right() -> Result<()> {
     let _one = one_at_a_time();
     sines([(1 << 20) + 1, 1 << 22, (1 << 24) + 3])
 }

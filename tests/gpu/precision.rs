@@ -10,14 +10,12 @@ use crossover::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover::workload::matmul::Matmul;
 use crossover::workload::matmul::gpu::cublas;
 use crossover::workload::matmul::precision::{PRECISION, product, split};
-use crossover::workload::{Routine, RoutineError, Value};
+use crossover::workload::{Result, Routine, Value};
 
 use crate::device::{error_after, one_at_a_time};
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
 /// The routine, or `None` and a line of output where the device is too old for it.
-fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, RoutineError> {
+fn unless_too_old(name: &str, made: Result<Box<dyn Routine>>) -> Result<Option<Box<dyn Routine>>> {
     match made {
         Ok(routine) => Ok(Some(routine)),
         Err(error) => match error.downcast_ref() {
@@ -33,7 +31,7 @@ fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, Ro
 /// At orders larger than in the tests of groups.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn the_split_is_within_its_bound() -> Result<(), RoutineError> {
+fn the_split_is_within_its_bound() -> Result<()> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     for n in [256, 257, 1000, 1031, 2048, 2304] {
@@ -51,11 +49,7 @@ fn the_split_is_within_its_bound() -> Result<(), RoutineError> {
 }
 
 /// The output of a kernel of the precision group for these values.
-fn rounded<T: Value>(
-    device: &Rc<Gpu>,
-    kernel: &str,
-    values: &[f32],
-) -> Result<Vec<T>, RoutineError> {
+fn rounded<T: Value>(device: &Rc<Gpu>, kernel: &str, values: &[f32]) -> Result<Vec<T>> {
     let (from, to) = (device.upload(values)?, device.alloc::<T>(values.len())?);
     device.bind()?;
     let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
@@ -72,7 +66,7 @@ fn rounded<T: Value>(
 /// Where rounding in integer arithmetic goes wrong first: NaN, infinity, the ends of a range.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn special_values_are_rounded_correctly() -> Result<(), RoutineError> {
+fn special_values_are_rounded_correctly() -> Result<()> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let nans = [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001, 0x7fc0_0000].map(f32::from_bits);
@@ -119,7 +113,7 @@ fn special_values_are_rounded_correctly() -> Result<(), RoutineError> {
 /// The parts of a number add up to it, also where the first of them would be infinite.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
+fn parts_add_up_at_the_ends_of_the_range() -> Result<()> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let values = [
@@ -134,7 +128,7 @@ fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
     ];
     let n = values.len();
     let from = device.upload(&values)?;
-    let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>, RoutineError> {
+    let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>> {
         let to = device.alloc::<u8>(parts * n * bytes)?;
         device.bind()?;
         let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
@@ -171,7 +165,7 @@ fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError> {
+fn an_order_that_the_library_does_not_take_is_named() -> Result<()> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Matmul::new(257));
@@ -185,13 +179,13 @@ fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError
 /// Prints speed and error of each length of a run beside those of SGEMM, to choose by.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError> {
+fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<()> {
     let _one = one_at_a_time();
     const N: u64 = 8192;
     let device = Rc::new(Gpu::open(0)?);
     let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
     let problem = Rc::new(Matmul::new(N));
-    let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64), RoutineError> {
+    let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64)> {
         let error = error_after(1, &device, routine, what)?;
         let launches = routine.launches();
         let mut best = f64::INFINITY;

@@ -7,15 +7,15 @@ use crossover::model::Launches::{Fused, Graph, OneByOne};
 use crossover::model::{Cost, Format, Launches, Library, LinkBytes};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Events, EventsGated, Wall};
-use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
+use crossover::workload::{HostMemory, Result, Routine, Workload};
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-type OnGpu<W> = fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Made;
+type OnGpu<W> =
+    fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Result<Box<dyn Routine>>;
 
 /// The parts that differ between networks.
 pub(crate) struct Network<W> {
     /// On up to so many threads.
-    pub(crate) on_cpu: fn(&Rc<W>, usize) -> Made,
+    pub(crate) on_cpu: fn(&Rc<W>, usize) -> Result<Box<dyn Routine>>,
     pub(crate) on_gpu: OnGpu<W>,
     pub(crate) one_thread_sizes: Sizes,
     /// Sizes at which launches matter: with a large batch these rows hardly differ.

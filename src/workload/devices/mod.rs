@@ -24,7 +24,7 @@ use crate::model::Verified;
 use crate::model::record::DEVICES;
 use crate::timing::{Announce, CudaError, DeviceMemory};
 use crate::workload::prepare::{PeerStream, Prepared, Steps, Stream};
-use crate::workload::routine::{Alteration, Done, Routine, RoutineError};
+use crate::workload::routine::{Alteration, Result, Routine};
 
 pub use all_reduce::{AllReduce, Results};
 pub use peer_copy::{Path, peer_copy};
@@ -53,7 +53,7 @@ impl OnDevices {
     ///
     /// # Errors
     /// There is one device, or another cannot be opened; the driver's errors.
-    pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self, RoutineError> {
+    pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self> {
         let all = [first].into_iter().chain(first.beside()?);
         let gpus: Vec<_> = all.cloned().collect();
         let beside = gpus[1..].iter().map(Prepared::beside);
@@ -86,12 +86,12 @@ impl OnDevices {
     }
 
     /// Makes these streams wait for the timed stream.
-    pub(crate) fn fork(&mut self, mut streams: impl Iterator<Item = Stream>) -> Done {
+    pub(crate) fn fork(&mut self, mut streams: impl Iterator<Item = Stream>) -> Result<()> {
         Ok(streams.try_for_each(|on| self.steps().order(Stream::Compute, on))?)
     }
 
     /// Makes the timed stream wait for these streams.
-    pub(crate) fn join(&mut self, mut streams: impl Iterator<Item = Stream>) -> Done {
+    pub(crate) fn join(&mut self, mut streams: impl Iterator<Item = Stream>) -> Result<()> {
         Ok(streams.try_for_each(|on| self.steps().order(on, Stream::Compute))?)
     }
 
@@ -107,7 +107,7 @@ impl OnDevices {
     /// Changes memory of each device in the order of the timed stream, although on streams on which no step
     /// runs. A step that does not wait for the timed stream comes before the change, which overwrites its
     /// result.
-    fn in_order(&mut self, mut change: impl FnMut(&mut Prepared) -> Done) -> Done {
+    fn in_order(&mut self, mut change: impl FnMut(&mut Prepared) -> Result<()>) -> Result<()> {
         self.is_changed = true;
         self.others.as_ref().map_or(Ok(()), RankParts::poison)?;
         let timed = self.gpus[0].stream().clone();
@@ -132,7 +132,7 @@ impl OnDevices {
     }
 
     /// The worst verdict of all devices; `None` where none compares anything.
-    fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>, RoutineError> {
+    fn verdict(&self, altered: Option<Alteration>) -> Result<Option<Verified>> {
         let own = || {
             let verdicts = self.parts.iter().map(|part| part.verdict(altered));
             let verdicts: Result<Vec<_>, _> = verdicts.collect();
@@ -156,18 +156,18 @@ fn worst(verdicts: impl Iterator<Item = Verified>) -> Option<Verified> {
 }
 
 impl Routine for OnDevices {
-    fn poison(&mut self) -> Result<(), RoutineError> {
+    fn poison(&mut self) -> Result<()> {
         // Steps may use host memory until then.
         self.gpus[0].synchronize()?;
         self.in_order(Routine::poison)
     }
 
-    fn restore(&mut self) -> Result<(), RoutineError> {
+    fn restore(&mut self) -> Result<()> {
         // Finds steps that do not wait for the timed stream.
         self.in_order(Prepared::poison_device)
     }
 
-    fn run(&mut self) -> Result<(), RoutineError> {
+    fn run(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_changed) && self.orders_itself {
             // Its first iteration waits for the change, and for the clock.
             for gpu in &self.gpus[1..] {
@@ -186,15 +186,15 @@ impl Routine for OnDevices {
         self.others.as_ref().map(RankParts::announcer)
     }
 
-    fn wait_for_each(&mut self) -> Result<(), RoutineError> {
+    fn wait_for_each(&mut self) -> Result<()> {
         self.parts[0].wait_for_each()
     }
 
-    fn check(&mut self) -> Result<Verified, RoutineError> {
+    fn check(&mut self) -> Result<Verified> {
         Ok(self.verdict(None)?.ok_or("nothing compares the result")?)
     }
 
-    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>, RoutineError> {
+    fn check_altered(&mut self, by: Alteration) -> Result<Option<Verified>> {
         self.verdict(Some(by))
     }
 
@@ -210,7 +210,7 @@ impl Routine for OnDevices {
         self.parts[0].launches()
     }
 
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>> {
         self.parts[0].extra()
     }
 

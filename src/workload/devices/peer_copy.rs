@@ -6,7 +6,7 @@ use crate::device::Gpu;
 use crate::model::Exchange;
 use crate::workload::devices::OnDevices;
 use crate::workload::prepare::{Device, HostMemory, Stream};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 use crate::workload::transfer::{TRANSFER, Transfer, verified};
 
 /// Pieces of a copy through the host, whose two halves overlap.
@@ -30,7 +30,12 @@ pub enum Path {
 /// # Errors
 /// There is one device, or no peer access where the path needs it; errors of CUDA and of the kernel's
 /// compilation; both ways through the host.
-pub fn peer_copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Exchange, path: Path) -> Made {
+pub fn peer_copy(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    way: Exchange,
+    path: Path,
+) -> Result<Box<dyn Routine>> {
     if path != Path::Host {
         gpu.require_peers(1)?;
     }
@@ -62,7 +67,7 @@ fn sides(
     work: &mut OnDevices,
     problem: &Rc<Transfer>,
     (from, to): (usize, usize),
-) -> Result<[Device<u8>; 2], RoutineError> {
+) -> Result<[Device<u8>; 2]> {
     let source = work.parts[from].upload(problem.pattern())?;
     let target = work.parts[to].output(problem.pattern().len())?;
     let problem = problem.clone();
@@ -78,7 +83,7 @@ fn step(
     on: usize,
     (from, to): (usize, usize),
     [source, target]: [Device<u8>; 2],
-) -> Result<(), RoutineError> {
+) -> Result<()> {
     let (bytes, stream) = (target.bytes(), OnDevices::work(on));
     if path == Path::Engine {
         let places = [(from, source.address), (to, target.address)];
@@ -98,10 +103,7 @@ fn step(
 }
 
 /// Adds a copy from the first device to the second through pinned memory.
-fn through_host(
-    work: &mut OnDevices,
-    [source, target]: [Device<u8>; 2],
-) -> Result<(), RoutineError> {
+fn through_host(work: &mut OnDevices, [source, target]: [Device<u8>; 2]) -> Result<()> {
     let bytes = target.bytes();
     let pieces = if bytes < CUT_FROM { 1 } else { PIECES };
     let buffer = work.parts[0].host_output(HostMemory::Pinned, 0xFFu8, bytes)?;

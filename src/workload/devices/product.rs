@@ -13,13 +13,13 @@ use crate::workload::devices::{OnDevices, split};
 use crate::workload::matmul::Matmul;
 use crate::workload::prepare::{Device, PeerAddress, PeerStream, Stream, choose, launches};
 use crate::workload::product::{GpuPlan, Matrix, Product};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// Rows are divided among all devices, whose operands and results stay where they are.
 ///
 /// # Errors
 /// There is one device; errors of CUDA and cuBLAS.
-pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn in_place(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>> {
     let mut work = OnDevices::new(gpu)?;
     let (n, devices) = (problem.shape().n, work.gpus.len());
     let rows: Vec<_> = split(n, devices).collect();
@@ -52,7 +52,7 @@ const CUT_FROM: usize = 1024;
 ///
 /// # Errors
 /// There is one device, or no peer access; errors of CUDA and cuBLAS.
-pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>> {
     gpu.require_peers(usize::MAX)?;
     let n = problem.shape().n;
     // All ways are made before one is chosen, each with three matrices on the first device.
@@ -84,7 +84,7 @@ fn divided(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul>,
     (pieces, share): (usize, f64),
-) -> Result<OnDevices, RoutineError> {
+) -> Result<OnDevices> {
     let mut work = OnDevices::new(gpu)?;
     let (n, devices) = (problem.shape().n, work.gpus.len());
     let first = &mut work.parts[0];
@@ -149,7 +149,7 @@ fn multiply(
     at: usize,
     (rows, n): (usize, usize),
     [a, b, c]: [CUdeviceptr; 3],
-) -> Result<(), RoutineError> {
+) -> Result<()> {
     let matrices = [(a, rows), (b, n), (c, rows)];
     let matrices = matrices.map(|(address, rows)| Matrix::new(address, Format::F32, rows, n));
     let gpu = &work.gpus[at];

@@ -15,7 +15,7 @@ use crate::timing::Announce;
 use crate::workload::devices::all_reduce::{AllReduce, Identity, Results, of_this_process};
 use crate::workload::devices::{OnDevices, worst};
 use crate::workload::prepare::in_version;
-use crate::workload::routine::{Alteration, Done, Made, Routine, RoutineError};
+use crate::workload::routine::{Alteration, Result, Routine, RoutineError};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_protocol::child::START;
 use crossover_protocol::rank::Rank;
@@ -56,7 +56,11 @@ pub(super) struct RankParts {
 ///
 /// # Errors
 /// There is one device, or no NCCL; errors of NCCL and CUDA.
-pub fn all_reduce(gpu: &Rc<Gpu>, problem: &Rc<AllReduce>, results: Results) -> Made {
+pub fn all_reduce(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<AllReduce>,
+    results: Results,
+) -> Result<Box<dyn Routine>> {
     let mut routine = match &gpu.ranks {
         Some(ranks) => of_ranks(gpu, ranks, problem, results)?,
         None => of_this_process(gpu, problem, results)?,
@@ -73,7 +77,7 @@ fn of_ranks(
     ranks: &Rc<OtherRanks>,
     problem: &Rc<AllReduce>,
     results: Results,
-) -> Result<OnDevices, RoutineError> {
+) -> Result<OnDevices> {
     static MADE: AtomicU64 = AtomicU64::new(1);
     if !gpu.is_connected() {
         connect(gpu, ranks)?;
@@ -92,7 +96,7 @@ fn of_ranks(
 }
 
 /// Connects the GPUs of all ranks.
-fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Done {
+fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
     let nccl = Nccl::open()?;
     let mut gpus = vec![gpu.properties().uuid.clone()];
     gpus.extend(ranks.ask::<String>(&Order::Open)?);
@@ -115,13 +119,13 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Done {
 
 impl RankParts {
     /// Overwrites their results.
-    pub(super) fn poison(&self) -> Done {
+    pub(super) fn poison(&self) -> Result<()> {
         self.ranks.ask::<()>(&Order::Poison(self.routine))?;
         Ok(())
     }
 
     /// Runs them, and the part of this process.
-    pub(super) fn run(&self, own: impl FnOnce() -> Done) -> Done {
+    pub(super) fn run(&self, own: impl FnOnce() -> Result<()>) -> Result<()> {
         let routine = Some(self.routine);
         self.ranks.run(&Order::Run { routine, runs: 1 })?;
         // The others would wait for this process.
@@ -141,8 +145,8 @@ impl RankParts {
     pub(super) fn verdict(
         &self,
         altered: Option<Alteration>,
-        own: impl FnOnce() -> Result<Option<Verified>, RoutineError>,
-    ) -> Result<Option<Verified>, RoutineError> {
+        own: impl FnOnce() -> Result<Option<Verified>>,
+    ) -> Result<Option<Verified>> {
         self.ranks.tell(&Order::Check(self.routine, altered), 1)?;
         let own = own();
         let others = self.ranks.hear::<Option<VerifiedBits>>();
@@ -201,7 +205,7 @@ impl Follower {
     ///
     /// # Errors
     /// Those after which other ranks would wait for this one. Rank 0 gets all.
-    fn follow(&mut self, me: &Rank, zero: &RankLink) -> Done {
+    fn follow(&mut self, me: &Rank, zero: &RankLink) -> Result<()> {
         while let Some(order) = zero.receive::<Option<Order>>()? {
             let done = self.obey(me, &order, zero);
             let reply = done.as_ref().map_err(|error| with_causes(&**error));
@@ -213,7 +217,7 @@ impl Follower {
         Ok(())
     }
 
-    fn obey(&mut self, me: &Rank, order: &Order, zero: &RankLink) -> Result<Value, RoutineError> {
+    fn obey(&mut self, me: &Rank, order: &Order, zero: &RankLink) -> Result<Value> {
         match order {
             Order::Open => {
                 let mut settings = Settings::from_env()?;
@@ -264,15 +268,15 @@ impl Follower {
         }
     }
 
-    fn gpu(&self) -> Result<&Rc<Gpu>, RoutineError> {
+    fn gpu(&self) -> Result<&Rc<Gpu>> {
         Ok(self.gpu.as_ref().ok_or("it has opened no GPU")?)
     }
 
-    fn wait(&self) -> Done {
+    fn wait(&self) -> Result<()> {
         Ok(self.gpu.as_ref().map_or(Ok(()), |gpu| gpu.synchronize())?)
     }
 
-    fn routine(&mut self, of: u64) -> Result<&mut Box<dyn Routine>, RoutineError> {
+    fn routine(&mut self, of: u64) -> Result<&mut Box<dyn Routine>> {
         self.last = of;
         Ok(self.routines.get_mut(&of).ok_or("it has no such routine")?)
     }
@@ -291,16 +295,16 @@ mod tests {
     struct Fake(f64, Arc<AtomicU64>, Arc<AtomicU64>);
 
     impl Routine for Fake {
-        fn poison(&mut self) -> Done {
+        fn poison(&mut self) -> Result<()> {
             Ok(())
         }
 
-        fn run(&mut self) -> Done {
+        fn run(&mut self) -> Result<()> {
             self.1.fetch_add(1, Ordering::SeqCst);
             Ok(())
         }
 
-        fn check(&mut self) -> Result<Verified, RoutineError> {
+        fn check(&mut self) -> Result<Verified> {
             self.2.fetch_add(1, Ordering::SeqCst);
             let begun = Instant::now();
             while self.2.load(Ordering::SeqCst) < 2 {

@@ -8,21 +8,21 @@ use rayon::prelude::*;
 
 use crate::workload::fft::problem::{BATCH, Fft, complex, complex_mut};
 use crate::workload::prepare::{Threads, choose};
-use crate::workload::routine::{Made, Routine};
+use crate::workload::routine::{Result, Routine};
 use crate::workload::simple::OnCpu;
 
 /// One signal after the other, on one thread.
-pub fn one_thread(problem: &Rc<Fft>) -> Made {
+pub fn one_thread(problem: &Rc<Fft>) -> Result<Box<dyn Routine>> {
     Ok(routine(problem, Threads::One, 1))
 }
 
 /// A task of Rayon for each signal.
-pub fn rayon(problem: &Rc<Fft>) -> Made {
+pub fn rayon(problem: &Rc<Fft>) -> Result<Box<dyn Routine>> {
     Ok(routine(problem, Threads::Rayon, BATCH))
 }
 
 /// Calibrates the number of tasks. The threads spin for a moment before they sleep.
-pub fn best(problem: &Rc<Fft>) -> Made {
+pub fn best(problem: &Rc<Fft>) -> Result<Box<dyn Routine>> {
     let (n, threads) = (problem.n, Threads::all());
     let count = threads.count();
     let choice = format!("{BATCH} transforms of {n} on the CPU, {count} threads at most");

@@ -14,13 +14,13 @@ use crate::workload::fft::problem::{BATCH, Fft};
 use crate::workload::prepare::{
     Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// On signals in device memory. The check also has the library invert the spectra.
 ///
 /// # Errors
 /// Errors of CUDA and cuFFT; an [`Absence`] without cuFFT.
-pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
+pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Result<Box<dyn Routine>> {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(&problem.x)?;
     let y = work.output::<f32>(problem.x.len())?;
@@ -46,7 +46,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
 ///
 /// # Errors
 /// As [`resident`].
-pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, memory: HostMemory) -> Made {
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, memory: HostMemory) -> Result<Box<dyn Routine>> {
     end_to_end::from_host(gpu, problem, memory)
 }
 
@@ -120,7 +120,7 @@ pub(super) struct CufftPlan {
 impl CufftPlan {
     /// # Errors
     /// [`NO_CUFFT`] without the library, and its own errors.
-    pub(super) fn new(gpu: &Gpu, n: usize, batch: usize) -> Result<Rc<Self>, RoutineError> {
+    pub(super) fn new(gpu: &Gpu, n: usize, batch: usize) -> Result<Rc<Self>> {
         // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
         if !unsafe { sys::is_culib_present() } {
             return Err(NO_CUFFT.into());

@@ -20,7 +20,7 @@ use crate::model::{Cost, Format, Launches, Phase};
 use crate::timing::Called;
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task, kernels};
 use crate::workload::product::Workspace;
-use crate::workload::routine::{Made, RoutineError, Workload};
+use crate::workload::routine::{Result, Routine, Workload};
 use crate::workload::transformer::{self, Inference};
 
 /// The kernel of the first launch.
@@ -60,7 +60,7 @@ pub fn cost(_: u64) -> Cost {
 }
 
 /// Requires the library that the phase needs.
-fn require(phase: Phase, gpu: &Gpu) -> Result<(), RoutineError> {
+fn require(phase: Phase, gpu: &Gpu) -> Result<()> {
     let nvrtc = || libraries::nvrtc().then_some(()).ok_or(NO_NVRTC);
     match phase {
         // These load and launch what the same process has compiled.
@@ -84,7 +84,7 @@ fn require(phase: Phase, gpu: &Gpu) -> Result<(), RoutineError> {
 ///
 /// # Errors
 /// The [`Absence`](crate::device::Absence) of the library that the phase needs.
-pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
+pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Result<Box<dyn Routine>> {
     require(phase, gpu)?;
     let [phases, large_gemm, transformer] = &problem.processes;
     let processes = match phase {
@@ -111,11 +111,7 @@ const BATCH: u64 = 8;
 
 impl Report {
     /// Runs and times a phase that has run before.
-    fn warm(
-        &mut self,
-        phase: Phase,
-        mut run: impl FnMut() -> Result<(), RoutineError>,
-    ) -> Result<(), RoutineError> {
+    fn warm(&mut self, phase: Phase, mut run: impl FnMut() -> Result<()>) -> Result<()> {
         let count = match phase {
             Phase::WarmNvrtcCompile => WARM_COMPILATIONS,
             _ => WARM,
@@ -134,7 +130,7 @@ impl Report {
 }
 
 /// Measures this process's start.
-pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
+pub(crate) fn measure(device: usize) -> Result<Report> {
     let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
     let stream = first_stream(&mut report, ordinal)?;
@@ -157,7 +153,7 @@ pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
 }
 
 /// Measures the first product of this process, a large one.
-pub(crate) fn measure_large_gemm(device: usize) -> Result<Report, RoutineError> {
+pub(crate) fn measure_large_gemm(device: usize) -> Result<Report> {
     let mut report = Report::default();
     let stream = first_stream(&mut report, i32::try_from(device)?)?;
     let _again = product(&mut report, stream, Phase::FirstLargeGemm, LARGE_N)?;
@@ -166,7 +162,7 @@ pub(crate) fn measure_large_gemm(device: usize) -> Result<Report, RoutineError> 
 
 /// Measures what a small transformer costs this process before its first result. Its inputs exist
 /// beforehand, and the check comes after another replay.
-pub(crate) fn measure_transformer(device: usize) -> Result<Report, RoutineError> {
+pub(crate) fn measure_transformer(device: usize) -> Result<Report> {
     let mut report = Report::default();
     let problem = Rc::new(Inference::new(BATCH));
     let mut pass = report.once(Phase::FirstTransformer, || {
@@ -182,13 +178,13 @@ pub(crate) fn measure_transformer(device: usize) -> Result<Report, RoutineError>
     Ok(report)
 }
 
-fn new_stream() -> Result<sys::CUstream, RoutineError> {
+fn new_stream() -> Result<sys::CUstream> {
     let kind = result::stream::StreamKind::NonBlocking;
     Ok(result::stream::create(kind).called("cuStreamCreate")?)
 }
 
 /// Starts the driver, makes the context current, and creates a stream.
-fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, RoutineError> {
+fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream> {
     report.once(Phase::DriverInit, || Ok(result::init().called("cuInit")?))?;
     report.once(Phase::Context, || {
         let device = result::device::get(ordinal).called("cuDeviceGet")?;
@@ -202,7 +198,7 @@ fn first_stream(report: &mut Report, ordinal: i32) -> Result<sys::CUstream, Rout
     report.once(Phase::FirstStream, new_stream)
 }
 
-fn arch(ordinal: i32) -> Result<(u32, u32), RoutineError> {
+fn arch(ordinal: i32) -> Result<(u32, u32)> {
     use sys::CUdevice_attribute::*;
     let device = result::device::get(ordinal).called("cuDeviceGet")?;
     let attribute = |which| {
@@ -220,7 +216,7 @@ fn kernel(
     stream: sys::CUstream,
     x: sys::CUdeviceptr,
     arch: (u32, u32),
-) -> Result<(), RoutineError> {
+) -> Result<()> {
     let ptx = report.once(Phase::NvrtcCompile, || ptx(arch))?;
     report.once(Phase::WarmNvrtcCompile, || self::ptx(arch).map(drop))?;
     let cubin = COLD_START.compile(arch)?.image;
@@ -241,7 +237,7 @@ fn kernel(
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
         .called("cuMemsetD8Async")?;
     synchronize(stream)?;
-    let launch = || -> Result<(), RoutineError> {
+    let launch = || -> Result<()> {
         let (mut x, mut value, mut n) = (x, 1.0f32, VALUES as u32);
         let mut arguments = [
             (&raw mut x).cast(),
@@ -272,7 +268,7 @@ fn kernel(
 }
 
 /// PTX with a final zero, as the driver wants it.
-fn ptx(arch: (u32, u32)) -> Result<Vec<u8>, RoutineError> {
+fn ptx(arch: (u32, u32)) -> Result<Vec<u8>> {
     let [text, name] = [COLD_START.text, COLD_START.name].map(CString::new);
     let program = nvrtc::create_program(&text?, Some(&name?))?;
     let options = [format!("--gpu-architecture=compute_{}{}", arch.0, arch.1)];
@@ -293,8 +289,8 @@ fn product(
     stream: sys::CUstream,
     phase: Phase,
     order: usize,
-) -> Result<impl FnMut() -> Result<(), RoutineError> + use<>, RoutineError> {
-    let matrix = |value: f32| -> Result<sys::CUdeviceptr, RoutineError> {
+) -> Result<impl FnMut() -> Result<()> + use<>> {
+    let matrix = |value: f32| -> Result<sys::CUdeviceptr> {
         let address = allocated(order * order * size_of::<f32>())?;
         // SAFETY: both sides have as many values, and the copy is synchronous.
         unsafe { result::memcpy_htod_sync(address, &equal(order * order, value)) }
@@ -302,7 +298,7 @@ fn product(
         Ok(address)
     };
     let (a, b, c) = (matrix(1.0)?, matrix(1.0)?, matrix(f32::NAN)?);
-    let multiply = move |handle| -> Result<(), RoutineError> {
+    let multiply = move |handle| -> Result<()> {
         let (none, n) = (cublasOperation_t::CUBLAS_OP_N, order as i32);
         let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);
         // SAFETY: three N by N matrices of f32 on this device; alpha and beta are read at
@@ -326,12 +322,12 @@ fn product(
 }
 
 /// Device memory that is released with the process.
-fn allocated(bytes: usize) -> Result<sys::CUdeviceptr, RoutineError> {
+fn allocated(bytes: usize) -> Result<sys::CUdeviceptr> {
     // SAFETY: only addresses are handed out, and whoever writes to one says that the memory suffices.
     Ok(unsafe { result::malloc_sync(bytes) }.called("cuMemAlloc")?)
 }
 
-fn synchronize(stream: sys::CUstream) -> Result<(), RoutineError> {
+fn synchronize(stream: sys::CUstream) -> Result<()> {
     // SAFETY: the stream lives as long as the process.
     Ok(unsafe { result::stream::synchronize(stream) }.called("cuStreamSynchronize")?)
 }

@@ -20,7 +20,7 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{Prepared, Stream, elementwise, kernels, seed};
-use crate::workload::routine::{Done, Made, RoutineError, Workload, visit_f32};
+use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crossover_arithmetic::error::largest;
 
 /// Kernels of a chain.
@@ -206,7 +206,7 @@ pub fn cost_fused(n: u64) -> Cost {
 ///
 /// # Errors
 /// A way to launch that a chain does not have, errors of CUDA and of the kernel's compilation.
-pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
+pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Box<dyn Routine>> {
     let mut work = prepared(gpu, problem, launching)?;
     if launching == Launches::Graph {
         work.steps.replay()?;
@@ -219,7 +219,7 @@ pub(crate) fn prepared(
     gpu: &Rc<Gpu>,
     problem: &Rc<Chain>,
     launching: Launches,
-) -> Result<Prepared, RoutineError> {
+) -> Result<Prepared> {
     use Launches::{Fused, Graph, OneByOne, Synchronised};
     match launching {
         OneByOne | Graph | Synchronised | Fused => links(gpu, problem, launching),
@@ -228,16 +228,12 @@ pub(crate) fn prepared(
 }
 
 /// Compiles and loads the kernel of all links, if this process has not done so.
-pub(crate) fn compile_fused(gpu: &Gpu) -> Done {
+pub(crate) fn compile_fused(gpu: &Gpu) -> Result<()> {
     gpu.function(&FUSED, "chain_fused")?;
     Ok(())
 }
 
-fn links(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Chain>,
-    launching: Launches,
-) -> Result<Prepared, RoutineError> {
+fn links(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Prepared> {
     let mut work = Prepared::new(gpu)?;
     let n = problem.x.len() as u64;
     let x = work.upload(&problem.x)?;

@@ -13,7 +13,7 @@ use crate::timing::Launch;
 use crate::workload::prepare::{
     Device, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, uniform, wide,
 };
-use crate::workload::routine::{Made, Workload, visit_f32};
+use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
@@ -95,7 +95,11 @@ pub fn cost_hybrid(size: u64) -> Cost {
 /// # Errors
 /// A way to launch that the pipeline does not have, errors of CUDA and of the kernel's
 /// compilation.
-pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> Made {
+pub fn pipeline(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Pipeline>,
+    launching: Launches,
+) -> Result<Box<dyn Routine>> {
     if launching == Launches::Fused {
         return Err("the steps of the pipeline are not fused".into());
     }

@@ -16,7 +16,7 @@ use crate::device::Gpu;
 use crate::model::{Allocator, Cost, Verified};
 use crate::timing::{Called, CudaError};
 use crate::workload::prepare::Prepared;
-use crate::workload::routine::{Made, Workload};
+use crate::workload::routine::{Result, Routine, Workload};
 
 /// The value of the last word of each allocation.
 const WORD: u32 = 0x5EED_CAFE;
@@ -49,7 +49,11 @@ pub fn cost(_: u64) -> Cost {
 ///
 /// # Errors
 /// Errors of CUDA.
-pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
+pub fn allocation(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Memory>,
+    allocator: Allocator,
+) -> Result<Box<dyn Routine>> {
     let mut work = Prepared::new(gpu)?;
     let source = match allocator {
         Allocator::Malloc => AllocatedFrom::Synchronous,

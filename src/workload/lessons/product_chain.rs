@@ -17,7 +17,7 @@ use crate::timing::CudaError;
 use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
 use crate::workload::prepare::{HostMemory, Prepared, Steps, Stream, Threads, kernels, wide};
 use crate::workload::product::{CUBLAS_WORKSPACE, GpuPlan, Product, Shape};
-use crate::workload::routine::{Made, Workload, visit_f32};
+use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crossover_arithmetic::{Number, error::worse};
 use crossover_results::statistics::median::median;
 
@@ -89,7 +89,11 @@ pub fn cost_hybrid(size: u64) -> Cost {
 ///
 /// # Errors
 /// A way to launch that the chain does not have, errors of CUDA and its libraries.
-pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<ProductChain>, launching: Launches) -> Made {
+pub fn chain(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<ProductChain>,
+    launching: Launches,
+) -> Result<Box<dyn Routine>> {
     use Launches::{Fused, Graph, PartlyOnCpu, ReadBack, Synchronised};
     if [Fused, ReadBack].contains(&launching) {
         return Err(format!("a chain of products is not launched {launching:?}").into());

@@ -14,7 +14,7 @@ use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{HostMemory, Prepared, Steps, Stream};
-use crate::workload::routine::{Done, Made};
+use crate::workload::routine::{Result, Routine};
 
 /// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own. With
 /// one piece the stages follow each other. With [`Launches::Synchronised`] the host waits after
@@ -31,7 +31,7 @@ pub fn pieces(
     memory: HostMemory,
     pieces: u32,
     launching: Launches,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     let awaited = |_| launching == Launches::Synchronised;
     staged(gpu, problem, memory, pieces, awaited)
 }
@@ -44,7 +44,7 @@ pub fn awaited_before_download(
     gpu: &Rc<Gpu>,
     problem: &Rc<NestedSine>,
     memory: HostMemory,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     staged(gpu, problem, memory, 1, |on| on == Stream::Compute)
 }
 
@@ -55,7 +55,7 @@ fn staged(
     memory: HostMemory,
     pieces: u32,
     awaited: impl Fn(Stream) -> bool,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     let wait = |steps: &mut Steps, on| {
         if awaited(on) {
             steps.wait(on);
@@ -86,7 +86,11 @@ pub const STREAMS: u32 = 3;
 ///
 /// # Errors
 /// As [`pieces`].
-pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, launching: Launches) -> Made {
+pub fn a_stream_each(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    launching: Launches,
+) -> Result<Box<dyn Routine>> {
     cut_up(
         gpu,
         problem,
@@ -126,8 +130,8 @@ fn cut_up(
     problem: &Rc<NestedSine>,
     memory: HostMemory,
     pieces: u32,
-    add: impl Fn(&mut Steps, usize, Piece) -> Done,
-) -> Made {
+    add: impl Fn(&mut Steps, usize, Piece) -> Result<()>,
+) -> Result<Box<dyn Routine>> {
     let mut work = Prepared::new(gpu)?;
     let n = problem.len();
     let x = work.output::<f32>(n)?;

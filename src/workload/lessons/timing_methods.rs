@@ -16,7 +16,7 @@ use std::rc::Rc;
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Verified};
 use crate::workload::prepare::{Prepared, kernels};
-use crate::workload::routine::{Made, Workload};
+use crate::workload::routine::{Result, Routine, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
 /// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
@@ -55,7 +55,7 @@ pub fn cost(_: u64) -> Cost {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Result<Box<dyn Routine>> {
     let nanoseconds = problem.nanoseconds;
     let mut work = Prepared::new(gpu)?;
     let launch = gpu.launch(&SPIN, "spin_timed", 1, 1)?;

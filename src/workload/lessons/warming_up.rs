@@ -15,7 +15,7 @@ use crate::model::{Cost, Launches, Phase};
 use crate::workload::graph_replay::{Chain, compile_fused, prepared};
 use crate::workload::matmul::{self, Matmul};
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task};
-use crate::workload::routine::{Done, Made, Routine, RoutineError, Workload};
+use crate::workload::routine::{Result, Routine, Workload};
 
 /// Calls of each kind of work.
 pub const CALLS: u64 = 10;
@@ -77,7 +77,12 @@ pub fn cost(_: u64) -> Cost {
 ///
 /// # Errors
 /// Errors of CUDA; where cuBLAS or NVRTC is absent that the work needs.
-pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: CalledWork, submitted: bool) -> Made {
+pub fn call(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<WarmingUp>,
+    work: CalledWork,
+    submitted: bool,
+) -> Result<Box<dyn Routine>> {
     if work == CalledWork::Product {
         gpu.blas()?;
     }
@@ -88,11 +93,11 @@ pub fn call(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, work: CalledWork, submitted:
 ///
 /// # Errors
 /// As [`call`].
-pub fn preparing(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, what: Phase) -> Made {
+pub fn preparing(gpu: &Rc<Gpu>, problem: &Rc<WarmingUp>, what: Phase) -> Result<Box<dyn Routine>> {
     phase(gpu, problem, what)
 }
 
-fn phase(gpu: &Gpu, problem: &WarmingUp, name: impl ToString) -> Made {
+fn phase(gpu: &Gpu, problem: &WarmingUp, name: impl ToString) -> Result<Box<dyn Routine>> {
     // The processes need this too: where it is missing here, that is a skip and not their failure.
     compile_fused(gpu)?;
     let method = "works of all processes whose last call gave a wrong result";
@@ -105,7 +110,7 @@ fn phase(gpu: &Gpu, problem: &WarmingUp, name: impl ToString) -> Made {
 }
 
 /// Times the calls of this process.
-pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
+pub(crate) fn measure(device: usize) -> Result<Report> {
     let gpu = Rc::new(Gpu::open(device)?);
     let mut report = Report::default();
     let chain = Rc::new(Chain::new(SIZE));
@@ -127,7 +132,12 @@ pub(crate) fn measure(device: usize) -> Result<Report, RoutineError> {
     Ok(report)
 }
 
-fn calls(gpu: &Gpu, report: &mut Report, work: CalledWork, routine: &mut dyn Routine) -> Done {
+fn calls(
+    gpu: &Gpu,
+    report: &mut Report,
+    work: CalledWork,
+    routine: &mut dyn Routine,
+) -> Result<()> {
     routine.poison()?;
     gpu.synchronize()?;
     for call in 1..=CALLS {

@@ -8,10 +8,10 @@ use crate::workload::matmul::cpu::product;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::prepare::Threads;
 use crate::workload::product::products;
-use crate::workload::routine::Made;
+use crate::workload::routine::{Result, Routine};
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
-pub fn blas(problem: &Rc<Matmul>) -> Made {
+pub fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>> {
     let notes = vec!["cblas_sgemm on the threads that it chooses".to_owned()];
     Ok(product(problem, Threads::One, notes, |_, of, c| {
         let size = |value: usize| i32::try_from(value).expect("an order is at most 2^15");

@@ -8,25 +8,25 @@ use crate::workload::prepare::{Threads, choose};
 use crate::workload::product::{
     CpuPlan, Element, LONG, Library, PER_THREAD, Shape, candidates, loops, products,
 };
-use crate::workload::routine::{Made, Routine};
+use crate::workload::routine::{Result, Routine};
 use crate::workload::simple::OnCpu;
 use crossover_words::units::counted;
 
 /// Three nested loops on one thread, as a beginner writes them.
-pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
+pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Result<Box<dyn Routine>> {
     let plan = CpuPlan::OneThread(Library::Loops);
     Ok(by(problem, Threads::One, plan, Vec::new()))
 }
 
 /// ndarray's product into an output that is allocated beforehand, on one thread. It calls
 /// matrixmultiply.
-pub fn ndarray<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
+pub fn ndarray<T: Element>(problem: &Rc<Matmul<T>>) -> Result<Box<dyn Routine>> {
     let plan = CpuPlan::OneThread(Library::Matrixmultiply);
     Ok(by(problem, Threads::One, plan, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows per thread, on all cores.
-pub fn rayon<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
+pub fn rayon<T: Element>(problem: &Rc<Matmul<T>>) -> Result<Box<dyn Routine>> {
     let plan = CpuPlan::row_blocks(rayon::current_num_threads());
     Ok(by(problem, Threads::Rayon, plan, Vec::new()))
 }
@@ -35,7 +35,7 @@ pub fn rayon<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
 /// short calibration chooses between loops, the crates gemm and matrixmultiply and multiply-adds without
 /// packing on one thread, and these over parts of a batch or grids of blocks of C that several threads
 /// share out. The threads spin for a moment before they sleep. [`Routine::notes`] says which way it is.
-pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Made {
+pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Result<Box<dyn Routine>> {
     let (threads, shape) = (Threads::up_to(threads), problem.shape);
     let plan = fastest(problem, &threads);
     let count = plan.threads(shape, threads.count());

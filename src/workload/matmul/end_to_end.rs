@@ -14,7 +14,7 @@ use crate::workload::prepare::{
     Block, Buffers, EndToEnd, HostMemory, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::product::{Element, GpuPlan, MATMUL, Matrix, Product, Shape, fitting};
-use crate::workload::routine::{Made, RoutineError, Ways};
+use crate::workload::routine::{Candidates, Result, Routine};
 
 /// Bytes of all matrices up to which a kernel may read the operands from the host's memory.
 const MAPPED_BYTES: usize = 8 << 20;
@@ -28,7 +28,11 @@ const MAPPED_BYTES: usize = 8 << 20;
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn from_host<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, memory: HostMemory) -> Made {
+pub fn from_host<T: Element>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul<T>>,
+    memory: HostMemory,
+) -> Result<Box<dyn Routine>> {
     end_to_end::from_host(gpu, problem, memory)
 }
 
@@ -36,7 +40,7 @@ pub fn from_host<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, memory: Hos
 ///
 /// # Errors
 /// As [`from_host`].
-pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
+pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Candidates> {
     end_to_end::ways(gpu, problem)
 }
 
@@ -69,7 +73,7 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
 
     /// A kernel fetches the operands, and the product writes to the host. In f32 our own kernel takes less
     /// time to start than cuBLAS.
-    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<T>) -> Result<Steps, RoutineError> {
+    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<T>) -> Result<Steps> {
         const THREADS: usize = 256;
         let shape = self.shape;
         // The whole vectors of each operand, then its remaining values one by one.
@@ -144,7 +148,7 @@ fn stage<T: Element>(
     shape: Shape,
     places: &Buffers<T>,
     [products, rows, terms]: ProductPart,
-) -> Result<Stage, RoutineError> {
+) -> Result<Stage> {
     // The matrices of a batch lie below each other.
     let below = |height: usize, part: &Range<usize>| {
         products.start * height + part.start..(products.end - 1) * height + part.end

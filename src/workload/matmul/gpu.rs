@@ -12,13 +12,13 @@ use crate::workload::prepare::{Device, Prepared, choose};
 use crate::workload::product::{
     Element, GpuPlan, Product, TILES, Tile, Workspace, fastest, fitting,
 };
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 pub use crate::workload::matmul::end_to_end::{from_host, from_pinned_ways};
 
 /// Own kernel, tiles in registers. The size of the tiles follows from the order and the number of
 /// multiprocessors; the notes say it.
-pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>> {
     Ok(Box::new(by_tiles(gpu, problem, None)?))
 }
 
@@ -27,7 +27,7 @@ pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 ///
 /// # Errors
 /// Another `side`, and errors of CUDA and of the kernel's compilation.
-pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
+pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Result<Box<dyn Routine>> {
     let tile = TILES
         .iter()
         .find(|tile| tile.block == [side; 2])
@@ -40,16 +40,13 @@ pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
+pub fn cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Result<Box<dyn Routine>> {
     Ok(Box::new(by_cublas(gpu, problem)?))
 }
 
 /// As [`cublas`], but the library is called in a run alone and not while the routine is made: the first
 /// run is its first call.
-pub(crate) fn cublas_uncalled(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Prepared, RoutineError> {
+pub(crate) fn cublas_uncalled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Prepared> {
     resident(gpu, problem, false, |product| GpuPlan::cublas(gpu, product))
 }
 
@@ -58,7 +55,7 @@ pub(crate) fn cublas_uncalled(
 ///
 /// # Errors
 /// Errors of CUDA and cuBLASLt, out of memory included.
-pub fn calibrated(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn calibrated(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>> {
     let workspace = Workspace::new(gpu)?;
     let mut note = String::new();
     let mut work = resident(gpu, problem, true, |product| {
@@ -92,7 +89,7 @@ pub enum Calls {
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
+pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Result<Box<dyn Routine>> {
     let n = problem.order();
     if n > LARGEST_TRIED {
         return cublas(gpu, problem);
@@ -138,8 +135,8 @@ fn resident<T: Element>(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul<T>>,
     counted: bool,
-    plan: impl FnOnce(&Product) -> Result<GpuPlan, RoutineError>,
-) -> Result<Prepared, RoutineError> {
+    plan: impl FnOnce(&Product) -> Result<GpuPlan>,
+) -> Result<Prepared> {
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape.c_len())?;
@@ -176,11 +173,7 @@ pub(crate) fn check_by_rows<T: Element>(
 }
 
 /// By this tile, or by the one for the order and the device.
-fn by_tiles(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-    tile: Option<&'static Tile>,
-) -> Result<Prepared, RoutineError> {
+fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: Option<&'static Tile>) -> Result<Prepared> {
     let n = problem.order();
     let tile = tile.unwrap_or_else(|| fitting(n, gpu.properties().multiprocessors));
     let plan = |product: &Product| Ok(GpuPlan::Own(tile.to_string(), tile.square(gpu, product)?));
@@ -189,7 +182,7 @@ fn by_tiles(
     Ok(work)
 }
 
-fn by_cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Result<Prepared, RoutineError> {
+fn by_cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Result<Prepared> {
     resident(gpu, problem, true, |product| GpuPlan::cublas(gpu, product))
 }
 

@@ -10,12 +10,12 @@ use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::operations::{GRAIN, rows_per_task};
 use crate::workload::network::{CpuRoutine, OnCpu, products::Products};
 use crate::workload::prepare::{Threads, exponentials, wide};
-use crate::workload::routine::Made;
+use crate::workload::routine::{Result, Routine};
 use crossover_arithmetic::adamw::{Counter, step_in_f32};
 
 /// On up to `threads` threads: each product in the way that is fastest in a short calibration, the rest in
 /// the widest vectors, shared out among the threads.
-pub fn best(problem: &Rc<Training>, threads: usize) -> Made {
+pub fn best(problem: &Rc<Training>, threads: usize) -> Result<Box<dyn Routine>> {
     let (start, threads) = (&problem.start, Threads::up_to(threads));
     let products = Products::new(threads, "a training step");
     let network = OnCpu::new(&problem.model, products, &start.parameters, problem.batch);

@@ -15,7 +15,7 @@ use crate::workload::network::{
     kernels::{elementwise, on_fours},
 };
 use crate::workload::prepare::{Device, HostMemory, Prepared};
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// Threads of a block: `THREADS` in the source.
 const THREADS: u32 = 256;
@@ -42,7 +42,7 @@ pub fn step(
     format: Format,
     launches: Launches,
     memory: Option<HostMemory>,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     let (fused, replayed) = fused_and_replayed(launches)?;
     let mut step = GpuStep::new(gpu, problem, format, fused, memory)?;
     step.enqueued()?;
@@ -73,7 +73,7 @@ impl GpuStep {
         format: Format,
         fused: bool,
         from: Option<HostMemory>,
-    ) -> Result<Self, RoutineError> {
+    ) -> Result<Self> {
         let (batch, start) = (problem.batch, &problem.start);
         let mut work = Prepared::new(gpu)?;
         let inputs = if format == Format::F32 {
@@ -125,7 +125,7 @@ impl GpuStep {
     /// Nine kernels: two products with what follows them, the loss with its gradient, three products
     /// of gradients and two sums of biases (two kernels each for more than 256 rows), the update. Or 22
     /// in f32, a kernel for each part.
-    fn enqueued(&mut self) -> Done {
+    fn enqueued(&mut self) -> Result<()> {
         let loss = self.loss_kernels()?;
         let update = self.update_kernels()?;
         let network = &mut self.network;
@@ -145,7 +145,7 @@ impl GpuStep {
     /// The kernels of the loss, its gradient and the step counter. Unfused, the loss takes three
     /// kernels: the first leaves the logarithms of the softmax in the gradient's memory, and the last
     /// one computes the gradient from them.
-    fn loss_kernels(&self) -> Result<Vec<Launch>, RoutineError> {
+    fn loss_kernels(&self) -> Result<Vec<Launch>> {
         let gpu = &self.network.gpu;
         let rows = u32::try_from(self.problem.batch)?;
         let (logits, gradient) = (self.network.values[2], self.network.of_values[2]);
@@ -174,7 +174,7 @@ impl GpuStep {
     }
 
     /// AdamW over all parameters, or in a kernel for each operation, the step counter first.
-    fn update_kernels(&mut self) -> Result<Vec<Launch>, RoutineError> {
+    fn update_kernels(&mut self) -> Result<Vec<Launch>> {
         let gpu = self.network.gpu.clone();
         let (w, g) = (self.network.parameters.address(), self.gradients.address());
         let (m, v) = (self.moments.address(), self.moments.at(PARAMETERS));
@@ -207,7 +207,7 @@ impl GpuStep {
 
     /// The routine, as a graph if `replayed`. With host memory, the uploads of `new` come first, and
     /// the loss is downloaded.
-    fn finish(self, replayed: bool, to: Option<HostMemory>) -> Made {
+    fn finish(self, replayed: bool, to: Option<HostMemory>) -> Result<Box<dyn Routine>> {
         let (problem, loss) = (self.problem, self.loss);
         let loss = (loss, problem.batch..loss.len);
         let (network, moments, gradients) = (self.network, self.moments, self.gradients);
@@ -241,7 +241,11 @@ impl GpuStep {
 ///
 /// # Errors
 /// Another way to launch, errors of CUDA and its libraries.
-pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Training>, launching: Launches) -> Made {
+pub fn forward(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Training>,
+    launching: Launches,
+) -> Result<Box<dyn Routine>> {
     if ![Launches::OneByOne, Launches::Synchronised].contains(&launching) {
         return Err(format!("a forward pass is not launched {launching:?}").into());
     }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES, POISON};
 use crate::workload::nested_sine::verify::ACCURATE;
 use crate::workload::prepare::{Threads, choose};
-use crate::workload::routine::{Made, Routine};
+use crate::workload::routine::{Result, Routine};
 use crate::workload::simple::OnCpu;
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::sine::Stores;
@@ -19,7 +19,7 @@ use crossover_words::units::counted;
 const SINF_ULP: f64 = 1.0;
 
 /// Four calls of [`f32::sin`] per element, on all cores: one line of Rust, and rayon.
-pub fn std(problem: &Rc<NestedSine>) -> Made {
+pub fn std(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
     let compute = |x: &[f32], y: &mut [f32], _| {
@@ -44,16 +44,16 @@ pub fn std(problem: &Rc<NestedSine>) -> Made {
 /// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads,
 /// which spin for a moment before they sleep, the elements per task, and whether results are stored
 /// through the caches. The four sines stay in registers, so memory is read and written once.
-pub fn simd(problem: &Rc<NestedSine>) -> Made {
+pub fn simd(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     simd_on(problem, Threads::all())
 }
 
 /// As [`simd`], on one thread.
-pub fn simd_1_thread(problem: &Rc<NestedSine>) -> Made {
+pub fn simd_1_thread(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     simd_on(problem, Threads::One)
 }
 
-fn simd_on(problem: &Rc<NestedSine>, threads: Threads) -> Made {
+fn simd_on(problem: &Rc<NestedSine>, threads: Threads) -> Result<Box<dyn Routine>> {
     let plans = plans(problem.len(), threads.count());
     let choice = format!(
         "nested sine of {} on the CPU, {} threads at most",
@@ -83,7 +83,7 @@ fn simd_on(problem: &Rc<NestedSine>, threads: Threads) -> Made {
 
 /// Nested sine without fusion, as a library computes it: four passes over memory between two arrays, in
 /// the vectors of [`simd`], on all cores.
-pub fn in_passes(problem: &Rc<NestedSine>) -> Made {
+pub fn in_passes(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     /// A smaller problem stays on one thread, as PyTorch has it.
     const GRAIN: usize = 1 << 15;
     let isa = Isa::best();

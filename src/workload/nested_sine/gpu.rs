@@ -12,7 +12,7 @@ use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{
     Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
-use crate::workload::routine::{Done, Made, RoutineError, Ways};
+use crate::workload::routine::{Candidates, Result, Routine};
 
 const PASS: Kernel = Kernel {
     source: &NESTED_SINE,
@@ -30,34 +30,34 @@ const FUSED_SINF: Kernel = Kernel {
 };
 
 /// Four launches of one sine each, through memory, alternately forwards and backwards.
-pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     Ok(Box::new(passes(gpu, problem)?))
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     one_kernel(gpu, problem, FUSED)
 }
 
 /// One kernel: CUDA's `sinf` four times.
-pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     one_kernel(gpu, problem, FUSED_SINF)
 }
 
 /// The four launches of [`per_kernel`], captured and replayed.
-pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     let mut work = passes(gpu, problem)?;
     work.steps.replay()?;
     Ok(Box::new(work))
 }
 
-fn one_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, kernel: Kernel) -> Made {
+fn one_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, kernel: Kernel) -> Result<Box<dyn Routine>> {
     Ok(Box::new(resident(gpu, problem, &[kernel])?))
 }
 
 /// One launch per pass. Every second pass goes backwards, so it begins with data that the pass before
 /// it left in the L2 cache.
-fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineError> {
+fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared> {
     resident(gpu, problem, &KERNELS)
 }
 
@@ -65,11 +65,7 @@ fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineEr
 const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
 
 /// Kernels on data that stays in device memory.
-fn resident(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-    kernels: &[Kernel],
-) -> Result<Prepared, RoutineError> {
+fn resident(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, kernels: &[Kernel]) -> Result<Prepared> {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(problem.input())?;
     let y = work.alloc::<f32>(problem.len())?;
@@ -89,7 +85,7 @@ fn enqueue(
     y: Device<f32>,
     n: usize,
     kernels: &[Kernel],
-) -> Done {
+) -> Result<()> {
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
         let kernel = kernel.launch(work.memory.gpu(), from, y.address, n as u64)?;
@@ -104,7 +100,7 @@ fn enqueue(
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     let n = problem.len();
     let mut work = Prepared::new(gpu)?;
     let x = work.input(Some(HostMemory::Pageable), problem, |problem| {
@@ -125,7 +121,11 @@ pub fn transfer_per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
+pub fn from_host(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    memory: HostMemory,
+) -> Result<Box<dyn Routine>> {
     end_to_end::from_host(gpu, problem, memory)
 }
 
@@ -133,7 +133,7 @@ pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) ->
 ///
 /// # Errors
 /// As [`from_host`].
-pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
+pub fn from_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Candidates> {
     end_to_end::ways(gpu, problem)
 }
 
@@ -160,7 +160,7 @@ unsafe impl EndToEnd for NestedSine {
     }
 
     fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<f32>, pieces: usize) -> Stages {
-        let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
+        let stage = |(first, len): (usize, usize)| -> Result<Stage> {
             let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
             let kernel = FUSED.launch(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {

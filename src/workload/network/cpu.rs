@@ -12,7 +12,7 @@ use crate::workload::network::model::{Layer, LayerKind, Linear, Model};
 use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, transpose};
 use crate::workload::network::products::{Products, matrix, matrix_mut};
 use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
-use crate::workload::routine::{Done, Routine, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// A network with its activations.
 pub(crate) struct OnCpu {
@@ -147,17 +147,17 @@ pub(crate) struct CpuRoutine<S> {
 }
 
 impl<S> Routine for CpuRoutine<S> {
-    fn poison(&mut self) -> Done {
+    fn poison(&mut self) -> Result<()> {
         self.network.poison();
         Ok(())
     }
 
-    fn restore(&mut self) -> Done {
+    fn restore(&mut self) -> Result<()> {
         (self.restore)(&mut self.network, &mut self.state);
         Ok(())
     }
 
-    fn run(&mut self) -> Done {
+    fn run(&mut self) -> Result<()> {
         (self.run)(&mut self.network, &mut self.state);
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<S> Routine for CpuRoutine<S> {
         self.network.products.threads.park();
     }
 
-    fn check(&mut self) -> Result<Verified, RoutineError> {
+    fn check(&mut self) -> Result<Verified> {
         Ok((self.check)(&self.network, &self.state))
     }
 

@@ -13,7 +13,7 @@ use crate::workload::network::model::{Activation, Linear, Model};
 use crate::workload::network::tensor::Tensor;
 use crate::workload::prepare::{HostMemory, Memory, Prepared, Steps, Stream};
 use crate::workload::product::{self, Matrix, Product, Workspace, properties};
-use crate::workload::routine::{Done, Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// A network while its routine is being prepared.
 pub(crate) struct Network {
@@ -63,7 +63,7 @@ impl Network {
         format: Format,
         fused: bool,
         rows: usize,
-    ) -> Result<Self, RoutineError> {
+    ) -> Result<Self> {
         let gpu = work.memory.gpu().clone();
         if ![Format::F32, Format::Bf16].contains(&format) {
             return Err(format!("no network has operands in {}", format.name()).into());
@@ -178,7 +178,7 @@ impl Network {
     ///
     /// # Safety
     /// The operands must be memory of the routine with these sizes, and C none of the others.
-    pub(super) unsafe fn product(&mut self, product: Product) -> Done {
+    pub(super) unsafe fn product(&mut self, product: Product) -> Result<()> {
         // SAFETY: the caller promises the same of the operands.
         if unsafe { self.chosen(product) }? {
             return Ok(());
@@ -191,7 +191,7 @@ impl Network {
     ///
     /// # Safety
     /// As for [`product`](Self::product).
-    pub(super) unsafe fn chosen(&mut self, product: Product) -> Result<bool, RoutineError> {
+    pub(super) unsafe fn chosen(&mut self, product: Product) -> Result<bool> {
         // SAFETY: the caller gave operands of the routine, which outlive the way, and C is none of the others.
         let fastest = unsafe { product::fastest(&self.gpu, &self.workspace, product) }?;
         let Some((plan, launches)) = fastest else {
@@ -211,8 +211,8 @@ impl Network {
         replayed: bool,
         to: Option<HostMemory>,
         (output, part): (Tensor, Range<usize>),
-        check: impl Fn(&Memory, &[f32]) -> Result<Verified, RoutineError> + 'static,
-    ) -> Made {
+        check: impl Fn(&Memory, &[f32]) -> Result<Verified> + 'static,
+    ) -> Result<Box<dyn Routine>> {
         let mut work = self.prepared(replayed)?;
         let Some(to) = to else {
             work.check_by(move |memory| check(memory, &output.values(memory)?[part.clone()]));
@@ -262,7 +262,7 @@ impl Network {
 ///
 /// # Errors
 /// On launches that no network has.
-pub(crate) fn fused_and_replayed(launches: Launches) -> Result<(bool, bool), RoutineError> {
+pub(crate) fn fused_and_replayed(launches: Launches) -> Result<(bool, bool)> {
     match launches {
         Launches::OneByOne => Ok((false, false)),
         Launches::Fused => Ok((true, false)),

@@ -18,7 +18,7 @@ use crate::workload::network::model::{
 use crate::workload::network::tensor::Tensor;
 use crate::workload::prepare::{choose, kernels};
 use crate::workload::product::{Matrix, Product};
-use crate::workload::routine::{Done, RoutineError};
+use crate::workload::routine::Result;
 
 /// The kernels between the products of a transformer.
 pub(crate) static TRANSFORMER: Source = kernels!("transformer.cu", after "values.cuh");
@@ -36,7 +36,7 @@ const ATTENTION_ON_TENSOR_CORES: [[u32; 2]; 2] = [[32, THREADS], [64, THREADS]];
 
 impl Network {
     /// Allocates the activations behind these inputs or tokens and, if trained, their gradients.
-    pub(crate) fn activations(&mut self, inputs: Tensor, trained: bool) -> Done {
+    pub(crate) fn activations(&mut self, inputs: Tensor, trained: bool) -> Result<()> {
         self.bytes[1] += inputs.device.bytes();
         let (model, narrow) = (self.model.clone(), self.format);
         self.values = vec![inputs];
@@ -65,13 +65,13 @@ impl Network {
     }
 
     /// Adds the forward pass of all layers.
-    pub(crate) fn forward(&mut self) -> Done {
+    pub(crate) fn forward(&mut self) -> Result<()> {
         let model = self.model.clone();
         (model.layers.iter()).try_for_each(|layer| self.layer(layer))
     }
 
     /// Adds a layer. If fused, an embedding becomes part of the next norm.
-    pub(crate) fn layer(&mut self, layer: &Layer) -> Done {
+    pub(crate) fn layer(&mut self, layer: &Layer) -> Result<()> {
         let Layer { kind, x, y } = layer;
         let [from, to] = [x, y].map(|of| self.values[of.place]);
         match kind {
@@ -106,13 +106,13 @@ impl Network {
         }
     }
 
-    fn add(&mut self, kernels: impl IntoIterator<Item = Launch>) -> Done {
+    fn add(&mut self, kernels: impl IntoIterator<Item = Launch>) -> Result<()> {
         // SAFETY: the functions of this folder make each kernel with its arguments, of memory of the routine.
         Ok(unsafe { self.kernels(kernels) }?)
     }
 
     /// Adds products of operands of the routine, of which C is none of the others.
-    fn multiply(&mut self, name: &'static str, operands: [Matrix; 3], batch: usize) -> Done {
+    fn multiply(&mut self, name: &'static str, operands: [Matrix; 3], batch: usize) -> Result<()> {
         let product = Product {
             batch,
             own: self.fused,
@@ -123,7 +123,7 @@ impl Network {
     }
 
     /// Adds a kernel with a warp per row, given these addresses and the number of rows.
-    fn on_rows(&mut self, name: &str, rows: usize, addresses: &[CUdeviceptr]) -> Done {
+    fn on_rows(&mut self, name: &str, rows: usize, addresses: &[CUdeviceptr]) -> Result<()> {
         let rows = u32::try_from(rows)?;
         let launch = (self.gpu).launch(&TRANSFORMER, name, rows.div_ceil(ROWS), THREADS)?;
         let launch = addresses.iter().fold(launch, |launch, &at| launch.arg(at));
@@ -132,7 +132,7 @@ impl Network {
 
     /// Adds a kernel with a thread for every four values, given these addresses and the number of
     /// fours.
-    fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Done {
+    fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Result<()> {
         // Those of ReLU are of all networks.
         let source = if name.starts_with("relu") {
             &NETWORK
@@ -149,7 +149,7 @@ impl Network {
 
     /// A linear layer with its bias and what follows: in one kernel of the library or our own, or in a
     /// kernel for each step. If no way has this epilogue, more kernels follow, and a note reports it.
-    fn linear(&mut self, linear: &Linear, x: Activation, y: Activation) -> Done {
+    fn linear(&mut self, linear: &Linear, x: Activation, y: Activation) -> Result<()> {
         let (name, fused) = (linear.name, self.fused);
         let [from, onto] = [x, y].map(|of| self.values[of.place]);
         let to = self.values[linear.spare.unwrap_or(y.place)];
@@ -195,13 +195,13 @@ impl Network {
     /// Attention in one kernel, with a note on the queries per block. More queries use each key or
     /// value loaded from shared memory for more multiply-adds; fewer give a small batch more blocks. A
     /// calibration chooses, so queries, keys and values must hold numbers.
-    fn attention(&mut self, qkv: Tensor, heads: Tensor) -> Done {
+    fn attention(&mut self, qkv: Tensor, heads: Tensor) -> Result<()> {
         let gpu = self.gpu.clone();
         let (source, candidates): (&Source, _) = match self.format {
             Format::F32 => (&TRANSFORMER, F32_ATTENTION),
             _ => (&ATTENTION, ATTENTION_ON_TENSOR_CORES),
         };
-        let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {
+        let launch = |[queries, threads]: [u32; 2]| -> Result<Launch> {
             let name = format!("attention_{queries}_{}", qkv.suffix());
             let blocks = u32::try_from(self.rows * HEADS)? / queries;
             let launch = gpu.launch(source, &name, blocks, threads)?;
@@ -223,7 +223,10 @@ impl Network {
     }
 
     /// Attention in a kernel for each step.
-    fn attention_in_steps(&mut self, [qkv, split, scores, results, heads]: [Tensor; 5]) -> Done {
+    fn attention_in_steps(
+        &mut self,
+        [qkv, split, scores, results, heads]: [Tensor; 5],
+    ) -> Result<()> {
         self.on_values("split_heads", &qkv, &[qkv.address(), split.address()])?;
         let matrix = |address, columns| Matrix::new(address, Format::F32, SEQUENCE, columns);
         let all = self.rows * WIDTH;
@@ -260,7 +263,7 @@ impl Network {
         names: &[[&'static str; 2]],
         gradients: Tensor,
         partial: &[Tensor],
-    ) -> Done {
+    ) -> Result<()> {
         let (model, gpu) = (self.model.clone(), self.gpu.clone());
         self.phase = "backward";
         for ((linear, x, y), [of_weights, of_inputs]) in model.linears().rev().zip(names) {

@@ -16,10 +16,10 @@ use crate::workload::prepare::memory::Host;
 use crate::workload::prepare::pieces::numbers_of_pieces;
 use crate::workload::prepare::prepared::Prepared;
 use crate::workload::prepare::steps::{Stage, Steps};
-use crate::workload::routine::{Made, Routine, RoutineError, Ways};
+use crate::workload::routine::{Candidates, Result, Routine};
 
 /// The stages of each piece, or the reason why there are none.
-pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
+pub(crate) type Stages = Result<Vec<Stage>>;
 
 /// A way from pinned memory through the device and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
     }
 
     /// Steps on mapped memory. The default runs the kernels there.
-    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>) -> Result<Steps, RoutineError> {
+    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>) -> Result<Steps> {
         let mapped = Buffers {
             host: places.host.clone(),
             device: places.mapped()?,
@@ -98,12 +98,7 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
         mapped.into_iter().chain(pieces).collect()
     }
 
-    fn steps(
-        &self,
-        gpu: &Rc<Gpu>,
-        places: &Buffers<Self::Value>,
-        way: Way,
-    ) -> Result<Steps, RoutineError> {
+    fn steps(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>, way: Way) -> Result<Steps> {
         let steps = match way {
             Way::Mapped => self.mapped(gpu, places)?,
             Way::Pieces(pieces) => {
@@ -135,12 +130,12 @@ impl<T: Value> Buffers<T> {
         work: &mut Prepared,
         problem: &Rc<O>,
         memory: HostMemory,
-    ) -> Result<Self, RoutineError> {
+    ) -> Result<Self> {
         let lens = problem.operands().into_iter().map(<[_]>::len);
         let scratch = Some(problem.scratch(work.memory.gpu())).filter(|len| *len > 0);
         let device = (lens.chain([problem.result()]).chain(scratch))
             .map(|len| Ok(work.output::<T>(len)?.address))
-            .collect::<Result<_, RoutineError>>()?;
+            .collect::<Result<_>>()?;
         let mut host = (0..problem.operands().len())
             .map(|at| work.host_input(memory, problem, |problem| problem.operands()[at]))
             .collect::<Result<Vec<_>, _>>()?;
@@ -149,7 +144,7 @@ impl<T: Value> Buffers<T> {
     }
 
     /// The addresses at which the device accesses pinned memory, and those of the scratch memory.
-    pub(crate) fn mapped(&self) -> Result<Vec<CUdeviceptr>, RoutineError> {
+    pub(crate) fn mapped(&self) -> Result<Vec<CUdeviceptr>> {
         let host = self.host.iter().map(|host| Ok(host.mapped()?));
         let scratch = self.device[self.host.len()..].iter();
         host.chain(scratch.map(|&address| Ok(address))).collect()
@@ -167,8 +162,8 @@ fn prepared<O: EndToEnd>(
     gpu: &Rc<Gpu>,
     problem: &Rc<O>,
     memory: HostMemory,
-    steps: impl FnOnce(&Buffers<O::Value>) -> Result<Steps, RoutineError>,
-) -> Result<Prepared, RoutineError> {
+    steps: impl FnOnce(&Buffers<O::Value>) -> Result<Steps>,
+) -> Result<Prepared> {
     let mut work = Prepared::new(gpu)?;
     let places = Buffers::new(&mut work, problem, memory)?;
     (work.steps, work.waits) = (steps(&places)?, true);
@@ -179,7 +174,11 @@ fn prepared<O: EndToEnd>(
 
 /// A routine from and to host memory: ordinary memory is copied by one plain copy each way, pinned
 /// memory is used in the fastest way by a trial. It synchronises: time it on the wall clock.
-pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
+pub(crate) fn from_host<O: EndToEnd>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<O>,
+    memory: HostMemory,
+) -> Result<Box<dyn Routine>> {
     let mut chosen = None;
     let mut work = prepared(gpu, problem, memory, |places| {
         if memory == HostMemory::Pageable {
@@ -199,8 +198,8 @@ pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: Hos
 }
 
 /// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
-pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
-    let pinned = |way: Way| -> Result<(String, Box<dyn Routine>), RoutineError> {
+pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Result<Candidates> {
+    let pinned = |way: Way| -> Result<(String, Box<dyn Routine>)> {
         let steps = |places: &Buffers<O::Value>| problem.steps(gpu, places, way);
         let work = prepared(gpu, problem, HostMemory::Pinned, steps)?;
         Ok((way.to_string(), Box::new(work)))

@@ -7,18 +7,18 @@ use rayon::prelude::*;
 
 use crate::workload::prepare::{Threads, choose, wide};
 use crate::workload::reduction::problem::Sum;
-use crate::workload::routine::Made;
+use crate::workload::routine::{Result, Routine};
 use crate::workload::simple::OnCpu;
 
 /// One addition after the other, on one thread.
-pub fn one_by_one(problem: &Rc<Sum>) -> Made {
+pub fn one_by_one(problem: &Rc<Sum>) -> Result<Box<dyn Routine>> {
     let (longest, words) = (problem.x.len(), "from first to last");
     routine(problem, Threads::One, longest, words, |_, x| x.iter().sum())
 }
 
 /// As one writes it with Rayon: a task adds its terms from first to last, and the tasks' sums are added
 /// in the order in which they end.
-pub fn rayon(problem: &Rc<Sum>) -> Made {
+pub fn rayon(problem: &Rc<Sum>) -> Result<Box<dyn Routine>> {
     const TASK: usize = 1 << 14;
     let longest = TASK + problem.x.len().div_ceil(TASK);
     let words = "tasks of 16,384 terms from first to last, in no fixed order";
@@ -33,7 +33,7 @@ const CHAINS: usize = 128;
 const BLOCK: usize = 1 << 16;
 
 /// In the widest vectors of the CPU, by a calibrated number of tasks.
-pub fn simd(problem: &Rc<Sum>) -> Made {
+pub fn simd(problem: &Rc<Sum>) -> Result<Box<dyn Routine>> {
     let (n, threads) = (problem.x.len(), Threads::all());
     let (count, blocks) = (threads.count(), n.div_ceil(BLOCK));
     let choice = format!("sum of {n} on the CPU, {count} threads at most");
@@ -83,7 +83,7 @@ fn routine(
     longest: usize,
     words: &str,
     add: impl Fn(&Threads, &[f32]) -> f32 + 'static,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     let (terms, judge) = (problem.clone(), problem.clone());
     Ok(Box::new(OnCpu {
         output: vec![f32::NAN],

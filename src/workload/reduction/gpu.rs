@@ -12,7 +12,7 @@ use crate::workload::prepare::{
     Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };
 use crate::workload::reduction::problem::{REDUCTION, Sum};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// Threads of a block: `THREADS` in the source.
 const THREADS: u32 = 256;
@@ -40,7 +40,12 @@ pub enum BlockSum {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: BlockSum, reads: bool) -> Made {
+pub fn resident(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Sum>,
+    joined: BlockSum,
+    reads: bool,
+) -> Result<Box<dyn Routine>> {
     let (n, blocks) = (problem.x.len(), blocks(gpu, problem.x.len()));
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(&problem.x)?.address;
@@ -75,7 +80,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: BlockSum, reads: bool)
 ///
 /// # Errors
 /// As [`resident`].
-pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, memory: HostMemory) -> Made {
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, memory: HostMemory) -> Result<Box<dyn Routine>> {
     end_to_end::from_host(gpu, problem, memory)
 }
 
@@ -108,7 +113,7 @@ unsafe impl EndToEnd for Sum {
     /// Each piece adds to the parts, and the last piece adds up the parts.
     fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let n = self.x.len();
-        let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
+        let stage = |(first, len): (usize, usize)| -> Result<Stage> {
             let from = places.piece(0, first, len);
             let at = [from.device, places.device[1], places.device[2]];
             let [shares, of_parts] = two_kernels(gpu, n, at, len, first > 0)?;
@@ -128,7 +133,7 @@ unsafe impl EndToEnd for Sum {
     }
 }
 
-type Kernels = Result<[Launch; 2], RoutineError>;
+type Kernels = Result<[Launch; 2]>;
 
 /// The kernels of a sum of `n` terms, on `len` of them, at the addresses of the terms, the result and
 /// the parts. If `adds`, the first kernel adds to the parts.

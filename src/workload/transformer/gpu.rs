@@ -7,7 +7,7 @@ use crate::device::Gpu;
 use crate::model::{Format, Launches};
 use crate::workload::network::{Network, Tensor, fused_and_replayed};
 use crate::workload::prepare::{HostMemory, Prepared};
-use crate::workload::routine::Made;
+use crate::workload::routine::{Result, Routine};
 use crate::workload::transformer::problem::{Inference, verified};
 
 /// A batch, launched one by one, in few kernels or as the graph of those.
@@ -31,7 +31,7 @@ pub fn pass(
     format: Format,
     launches: Launches,
     memory: Option<HostMemory>,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     let (fused, replayed) = fused_and_replayed(launches)?;
     let mut work = Prepared::new(gpu)?;
     let tokens = Tensor::indices(&mut work, memory, problem, |problem| &problem.tokens)?;

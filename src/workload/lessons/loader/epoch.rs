@@ -20,7 +20,7 @@ use crate::workload::lessons::loader::consumer::Consumer;
 use crate::workload::lessons::loader::images::{BATCHES, IMAGE, Images};
 use crate::workload::lessons::loader::problem::Loader;
 use crate::workload::prepare::{Buffer, HostMemory, Prepared, Stream};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 use crossover_results::statistics::median::median;
 
 /// Epochs that the share of the time in which a kernel runs rests on; their median counts.
@@ -43,7 +43,7 @@ pub enum Feed {
 ///
 /// # Panics
 /// On [`Feed::Threads`] of 0.
-pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
+pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Result<Box<dyn Routine>> {
     let mut work = Prepared::new(gpu)?;
     let (source, buffers) = match feed {
         Feed::InSequence(memory) => (BatchSource::Buffer(buffer(gpu, problem, memory)?), 1),
@@ -155,7 +155,7 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self, RoutineError> {
+    fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self> {
         assert!(threads > 0, "batches are gathered by one thread at least");
         let slots = || 0..=threads;
         Ok(Self {

@@ -18,7 +18,7 @@ use crate::workload::lessons::transfer::staging::{Staging, threads_to_try};
 use crate::workload::prepare::{
     Device, Direction, Host, HostMemory, Memory, Prepared, Stream, choose,
 };
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 pub(crate) use problem::verified;
 pub use problem::{TRANSFER, Transfer, cost};
@@ -35,7 +35,7 @@ pub fn copy(
     way: CopyDirection,
     memory: HostMemory,
     pieces: u32,
-) -> Made {
+) -> Result<Box<dyn Routine>> {
     if pieces == 0 || pieces > 1 && way != CopyDirection::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
@@ -48,7 +48,11 @@ pub fn copy(
 ///
 /// # Errors
 /// As [`copy`].
-pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory) -> Made {
+pub fn enqueued(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    memory: HostMemory,
+) -> Result<Box<dyn Routine>> {
     let (way, whole) = (CopyDirection::ToDevice, problem.pattern.len());
     let mut work = copies(gpu, problem, way, memory, [whole])?;
     work.waits = false;
@@ -59,7 +63,12 @@ pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory) -> Ma
 ///
 /// # Errors
 /// As [`copy`].
-pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, memory: HostMemory, bytes: &[usize]) -> Made {
+pub fn tensors(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    memory: HostMemory,
+    bytes: &[usize],
+) -> Result<Box<dyn Routine>> {
     if bytes.iter().sum::<usize>() != problem.pattern.len() {
         return Err("the tensors are not as long as what is copied".into());
     }
@@ -74,7 +83,7 @@ fn copies(
     way: CopyDirection,
     memory: HostMemory,
     pieces: impl IntoIterator<Item = usize>,
-) -> Result<Prepared, RoutineError> {
+) -> Result<Prepared> {
     let len = problem.pattern.len();
     let mut work = Prepared::new(gpu)?;
     work.waits = true;
@@ -129,7 +138,11 @@ fn copies(
 ///
 /// # Errors
 /// Errors of CUDA, and any direction but [`CopyDirection::ToDevice`] and [`CopyDirection::ToHost`].
-pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: CopyDirection) -> Made {
+pub fn staged(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    way: CopyDirection,
+) -> Result<Box<dyn Routine>> {
     let (direction, words) = match way {
         CopyDirection::ToDevice => (Direction::Up, "to the device"),
         CopyDirection::ToHost => (Direction::Down, "to the host"),
@@ -169,7 +182,7 @@ fn there(
     problem: &Rc<Transfer>,
     way: CopyDirection,
     host: Host<u8>,
-) -> Result<(Device<u8>, Wrong), RoutineError> {
+) -> Result<(Device<u8>, Wrong)> {
     let (poisoned, judge) = (problem.clone(), problem.clone());
     if way == CopyDirection::ToHost {
         let device = work.upload(&problem.pattern)?;

@@ -12,7 +12,7 @@ use crate::workload::matmul::precision::problem::{PRECISION, bound};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::prepare::{Device, Prepared};
 use crate::workload::product::{FP8_SCALE, GpuPlan, Matrix, Product, Workspace, properties};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine};
 
 /// Threads of a block; each block works on one row.
 pub(super) const THREADS: u32 = 256;
@@ -23,7 +23,7 @@ pub(super) const THREADS: u32 = 256;
 /// An order that the library does not take in this format, a device that is too old for it
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
 /// cuBLAS.
-pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
+pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Result<Box<dyn Routine>> {
     let (of, n) = (properties(format), problem.shape().n);
     of.require(gpu)?;
     if !n.is_multiple_of(of.multiple) {
@@ -71,7 +71,7 @@ fn converted(
     from: CUdeviceptr,
     n: usize,
     transposed: bool,
-) -> Result<Device<u8>, RoutineError> {
+) -> Result<Device<u8>> {
     let gpu = work.memory.gpu().clone();
     let of = properties(format);
     let function = gpu.function(&PRECISION, &format!("to_{}", of.suffix))?;

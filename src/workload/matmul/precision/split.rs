@@ -15,7 +15,7 @@ use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound}
 use crate::workload::matmul::problem::{self, Matmul};
 use crate::workload::prepare::{Prepared, Stream};
 use crate::workload::product::{GpuPlan, Matrix, Product, properties};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Result, Routine, RoutineError};
 
 /// Parts of each operand. The six products whose parts i of A and j of B have i + j less than this are
 /// computed: all that are as large as 2^-16 of the largest.
@@ -75,7 +75,7 @@ pub fn cost_split(n: u64, chunk: usize) -> Cost {
 /// # Errors
 /// `chunk` 0, a device too old for BF16
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and cuBLAS.
-pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Made {
+pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Result<Box<dyn Routine>> {
     if chunk == 0 {
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
     }

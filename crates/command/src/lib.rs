@@ -64,7 +64,7 @@ pub fn run() -> ExitCode {
     if let Some(code) = further::answer() {
         return code;
     }
-    let outcome = ab::record().unwrap_or_else(subcommand);
+    let outcome = ab::record().or_else(ab::link).unwrap_or_else(subcommand);
     outcome.unwrap_or_else(|error| {
         eprintln!("crossover: {}", visible_lines(&with_causes(error.as_ref())));
         ExitCode::from(2)

@@ -8,7 +8,7 @@ use crate::comparison::{Comparison, FailOn};
 use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
 use crate::show::VERDICTS;
-use crate::verdict::{CHANGE_ERROR, SAME_ERROR, Verdict};
+use crate::verdict::{CHANGE_ERROR, Layout, SAME_ERROR, Verdict};
 use crossover_words::Clock;
 
 /// Version of the JSON.
@@ -44,6 +44,12 @@ impl Comparison {
             "change_error": CHANGE_ERROR,
             "same_error": SAME_ERROR,
             "screened": self.options.screened,
+            "layout": match &self.options.layout {
+                Layout::Unknown => Value::Null,
+                Layout::Random => json!("random"),
+                Layout::Fixed(_) => json!("fixed"),
+            },
+            "layout_note": self.layout(),
             "failures": self.failures,
             "exit_code": self.exit_code(fail_on),
             "counts": BTreeMap::from(counts),

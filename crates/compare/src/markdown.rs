@@ -24,16 +24,14 @@ impl Comparison {
             code_list(&self.base),
             self.promise()
         );
-        for line in self.unknown.iter().cloned().chain(self.finds()) {
+        let lines = self.unknown.iter().cloned().chain(self.finds());
+        for line in lines.chain(self.layout()) {
             let _ = writeln!(text, "\n{}", escape(&line));
         }
         let changed = self.changed_rows();
         let quiet = self.of(&[Verdict::Same, Verdict::Unsure]);
         if !changed.is_empty() {
             let _ = write!(text, "\n{}", markdown_table(&changed));
-        }
-        if let Some(line) = self.layout() {
-            let _ = writeln!(text, "\n{line}");
         }
         if !quiet.is_empty() {
             let _ = write!(

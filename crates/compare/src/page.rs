@@ -31,6 +31,7 @@ impl Comparison {
                 p.brand { "crossover compare" }
                 h1 { (title) }
                 p.machine { b { (self.summary()) } ". " (self.promise()) }
+                @if let Some(layout) = self.layout() { p.machine { (layout) } }
             } }
             main {
                 @if !self.failures.is_empty() { section {

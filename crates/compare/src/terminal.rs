@@ -45,8 +45,10 @@ impl Comparison {
         for remark in by_text(with_remark.map(|row| (row.id.as_str(), verdict(row)))) {
             text += &wrapped(&visible(&remark), "  ", width);
         }
-        text += &self.layout().map_or_else(String::new, line);
         text += &line(&self.promise());
+        text += &self
+            .layout()
+            .map_or_else(String::new, |layout| line(&layout));
         for (heading, lines) in self.remarks(all) {
             text += &format!("\n{}", line(&format!("{heading}:")));
             for remark in lines {

@@ -23,6 +23,18 @@ pub(crate) const THRESHOLD: f64 = 0.01;
 pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
  the difference between two runs of the same code is unknown";
 
+/// Where the linker put the functions of both sides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Stored results do not say.
+    #[default]
+    Unknown,
+    /// In a new order for each process.
+    Random,
+    /// In one order on each side, and why.
+    Fixed(String),
+}
+
 /// The options of a comparison.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -37,6 +49,8 @@ pub struct Options {
     pub on_one_machine: bool,
     /// The statistic of the samples of each run.
     pub location: Location,
+    /// Where the linker put the functions.
+    pub layout: Layout,
     /// Benchmarks whose process failed, and how.
     pub failed: BTreeMap<String, String>,
 }
@@ -49,6 +63,7 @@ impl Default for Options {
             screened: 0,
             on_one_machine: false,
             location: Location::Median,
+            layout: Layout::Unknown,
             failed: BTreeMap::new(),
         }
     }

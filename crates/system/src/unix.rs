@@ -32,6 +32,16 @@ pub mod process {
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
 
+    /// Seconds of a core that the ended children of this process took, with theirs.
+    pub fn seconds_of_children() -> f64 {
+        use nix::sys::resource::{UsageWho, getrusage};
+        use nix::sys::time::TimeValLike;
+        getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
+            let time = usage.user_time() + usage.system_time();
+            time.num_microseconds() as f64 * 1e-6
+        })
+    }
+
     /// Gives the child a group of its own: an interrupt of this process does not reach it.
     pub fn in_own_group(command: &mut Command) -> &mut Command {
         command.process_group(0)

@@ -7,11 +7,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::ab::layout::{self, Ordered, UserLinker, is_own_variable};
 use crate::ab::{Args, child};
 use crossover_system::files::forget_cached;
 
@@ -23,6 +25,9 @@ pub(super) struct Executable {
     program: OsString,
     /// `None` for a bundle, which gets our folder and environment.
     started: Option<Started>,
+    /// How it is linked anew for each process; `None` where all have one order of functions.
+    #[serde(skip)]
+    pub(super) order: Option<Rc<Ordered>>,
 }
 
 /// The folder and the environment in which cargo started an executable.
@@ -61,6 +66,7 @@ pub(super) fn build(
     record: &Path,
     target: &Path,
     flags: &[String],
+    linker: Option<&UserLinker>,
 ) -> anyhow::Result<Vec<Executable>> {
     fs::write(record, "")?;
     let own = crossover_system::own_executable()?;
@@ -72,7 +78,11 @@ pub(super) fn build(
         .arg("bench")
         .args(flags)
         .arg("--config")
-        .arg(format!("target.\"cfg(all())\".runner={runner}"))
+        .arg(format!("target.\"cfg(all())\".runner={runner}"));
+    if let Some(linker) = linker {
+        linker.replace(&mut command, target)?;
+    }
+    command
         // All that an executable does where a runner of the user's takes precedence.
         .args(["--", "--list"])
         .env("CARGO_TARGET_DIR", target)
@@ -125,13 +135,15 @@ impl Executable {
     /// One that cargo would start in our folder and environment.
     fn recorded(program: OsString) -> io::Result<Self> {
         let package = std::env::var("CARGO_PKG_NAME").map(|name| name + "/");
+        let is_theirs = |(name, _): &(OsString, OsString)| name != BUILT && !is_own_variable(name);
         Ok(Self {
             name: package.unwrap_or_default() + &target(Path::new(&program)),
             program,
             started: Some(Started {
                 folder: std::env::current_dir()?.into(),
-                environment: std::env::vars_os().filter(|it| it.0 != BUILT).collect(),
+                environment: std::env::vars_os().filter(is_theirs).collect(),
             }),
+            order: None,
         })
     }
 
@@ -141,6 +153,7 @@ impl Executable {
             name: "run".to_owned(),
             program: run.into(),
             started: None,
+            order: None,
         }
     }
 
@@ -164,10 +177,28 @@ impl Executable {
             .is_some_and(|(of, _)| of == package)
     }
 
+    /// Links it in the order of this seed, which goes to the folder of the results, `home`; or else has its
+    /// file read anew.
+    ///
+    /// # Errors
+    /// An interrupt, or that it does not link.
+    pub(super) fn renew(&self, seed: u32, home: &Path) -> anyhow::Result<()> {
+        match &self.order {
+            Some(order) => {
+                order.link(Path::new(&self.program), seed)?;
+                Ok(fs::write(home.join(layout::SEED), format!("{seed}\n"))?)
+            }
+            None => {
+                self.read_anew();
+                Ok(())
+            }
+        }
+    }
+
     /// Makes its file, or those beside the `run` of a bundle, be read into other pages of memory. A
     /// cached file keeps its pages, and with some pages all its processes are slower: by 1.6 % than
     /// those of an equal executable. Files that cannot leave the cache keep their pages.
-    pub(super) fn read_anew(&self) {
+    fn read_anew(&self) {
         let program = Path::new(&self.program);
         let beside = (self.started.is_none())
             .then(|| fs::read_dir(program.parent()?).ok())
@@ -184,7 +215,10 @@ impl Executable {
 
     /// Starts it as `cargo bench` would, with no arguments yet.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(match self.order {
+            Some(_) => layout::path(Path::new(&self.program)).into(),
+            None => self.program.clone(),
+        });
         match &self.started {
             None => command.arg("bench"),
             Some(started) => (command.arg("--bench").current_dir(&started.folder))

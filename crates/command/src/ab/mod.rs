@@ -4,6 +4,7 @@
 mod child;
 mod driven;
 mod executable;
+mod layout;
 mod null;
 mod pairs;
 mod probe;
@@ -21,6 +22,8 @@ use std::time::SystemTime;
 use anyhow::Context;
 
 pub(crate) use crate::ab::executable::{Workspace, record};
+use crate::ab::layout::LayoutChoice;
+pub(crate) use crate::ab::layout::link;
 use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Version;
@@ -92,6 +95,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=100))]
     #[arg(conflicts_with_all = ["b", "json", "markdown", "html"])]
     null: Option<u32>,
+    /// Whether each process is linked anew, with its functions in a random order, so that a verdict does
+    /// not depend on where the linker puts them
+    #[arg(long, value_enum, default_value_t = LayoutChoice::Random)]
+    layout: LayoutChoice,
     /// Run also what has equal executables on both sides
     #[arg(long)]
     run_equal: bool,
@@ -142,7 +149,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     args.verdict.check_page()?;
-    let options = args.verdict.options();
+    let mut options = args.verdict.options();
     let a = args.a.as_deref();
     let itself = || a.unwrap_or("HEAD");
     let mut sides = subject::named(a, args.b.as_deref().or(args.null.map(|_| itself())))?;
@@ -160,12 +167,8 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         subject.build(side, &copies, args)?;
     }
     let mut remarks = subject::differences(&mut sides, args);
-    if let Some(times) = args.null {
-        let label = sides[0].label.clone();
-        let choose = || probe::choose(args, &bench_args, &copies, &sides, &mut Vec::new());
-        return null::run(args, times, &results, &label, choose, &options);
-    }
-    if !args.run_equal && subject::are_equal(&sides, &copies)? {
+    let is_equal = || subject::are_equal(&sides, &copies);
+    if args.null.is_none() && !args.run_equal && is_equal()? {
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {
             let labels = sides.map(|side| vec![side.label]);
             let comparison = Comparison::of_equal(labels, &options);
@@ -173,7 +176,12 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         };
         remarks.push(remark);
     }
-
+    options.layout = layout::prepare(args, &copies, &mut sides)?;
+    if let Some(times) = args.null {
+        let label = sides[0].label.clone();
+        let choose = || probe::choose(args, &bench_args, &copies, &sides, &mut Vec::new());
+        return null::run(args, times, &results, &label, choose, &options);
+    }
     let sampling = probe::choose(args, &bench_args, &copies, &sides, &mut remarks)?;
     let labels = sides.map(|side| side.label);
     let (comparison, _) = pairs::judge(args, &results, labels, sampling, remarks, options)?;

@@ -152,7 +152,7 @@ const OPTIONS: [&str; 5] = [
 ];
 
 /// A filter that selects no benchmark.
-const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
+pub(super) const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
 
 /// Starts the executable to find its kind. With `offers_turns` it may also take turns.
 ///

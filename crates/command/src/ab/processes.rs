@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output, RESULT};
 use crate::ab::executable::Executable;
+use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary};
+use crate::ab::probe::SELECTS_NOTHING;
 use crate::ab::worktree::Copies;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_results::store::baseline::Baseline;
@@ -153,6 +155,31 @@ impl<'a> Processes<'a> {
         self.copies.bring(Some(side))?;
         let mut command = self.harnesses[side][of].command(&benchmark.own, home);
         child::output(command.args(option), limit).map(Some)
+    }
+
+    /// Gives each side a new order of functions for this pair, which its results keep, before either runs.
+    ///
+    /// # Errors
+    /// As [`Sampling::run`].
+    fn renew(&self, pair: &Pair<'_>) -> anyhow::Result<()> {
+        let is_wanted = |id: &String| pair.only.is_none_or(|only| only.contains(id));
+        for (side, harnesses) in self.harnesses.iter().enumerate() {
+            self.copies.bring(Some(side))?;
+            let seed = seed();
+            for (of, harness) in harnesses.iter().enumerate() {
+                let mut its = self.benchmarks.iter().filter(|it| it.of[side] == Some(of));
+                if !its.any(|benchmark| is_wanted(&benchmark.id)) {
+                    continue;
+                }
+                harness.executable.renew(seed, &pair.homes[side])?;
+                if harness.executable.order.is_some() {
+                    // The first process waits for the pages of the new file.
+                    let mut start = harness.executable.command();
+                    child::output(start.args(["--list", SELECTS_NOTHING]), pair.limit)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs one iteration of each benchmark, as a test, sorts the slow ones to the end, and finds how
@@ -305,12 +332,7 @@ impl Sampling for Processes<'_> {
     }
 
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
-        for (side, harnesses) in self.harnesses.iter().enumerate() {
-            self.copies.bring(Some(side))?;
-            harnesses
-                .iter()
-                .for_each(|harness| harness.executable.read_anew());
-        }
+        self.renew(pair)?;
         let start = Instant::now();
         if pair.number == 1 {
             self.sort_by_time(pair)?;

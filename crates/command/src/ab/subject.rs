@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 
 use crate::ab::executable::{self, Executable, Workspace, cargo};
+use crate::ab::layout::UserLinker;
 use crate::ab::repository::Repository;
 use crate::ab::worktree::Copies;
 use crate::ab::{Args, NAMES, child, surroundings};
@@ -181,9 +182,15 @@ impl Version {
         };
         copies.bring(Some(side))?;
         let record = copies.file("built");
+        let cargo = || cargo(&source.folder, source.overriding.as_deref());
+        let has_benches = workspace.packages(args).next().is_some();
+        // Whatever the layout: with another linker cargo would build the dependencies anew.
+        let linker = match has_benches {
+            true => UserLinker::find(cargo, &copies.file("linker"))?,
+            false => None,
+        };
         let build = |flags: &[String]| {
-            let cargo = cargo(&source.folder, source.overriding.as_deref());
-            executable::build(cargo, &record, &copies.target(), flags)
+            executable::build(cargo(), &record, &copies.target(), flags, linker.as_ref())
         };
         match build(&[selected, args.build_flags(args.workspace)].concat()) {
             Ok(executables) => self.executables = executables,
@@ -206,7 +213,6 @@ impl Version {
                 }
             }
         }
-        let has_benches = workspace.packages(args).next().is_some();
         if has_benches && self.executables.is_empty() && workspace.skipped(args, &[]).is_empty() {
             bail!(
                 "{}: cargo started no bench executable by the runner that `ab` gives it, since cargo's \

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::ab::Args;
 use crate::ab::driven::{Driven, Pause};
 use crate::ab::executable::Executable;
+use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling};
 use crate::ab::worktree::Copies;
 use crossover_advice::turns::{Side, take_turns};
@@ -20,6 +21,10 @@ use crossover_system::usable_cores;
 /// The executables of both sides, which take turns.
 pub(super) struct Turns<'a> {
     bench_args: &'a [String],
+    copies: &'a Copies,
+    /// As they were built.
+    built: [Vec<Executable>; 2],
+    /// As they run, each side in its own work tree.
     executables: [Vec<Executable>; 2],
     /// The benchmarks that each side verified in the first pair.
     verified: [Option<BTreeSet<String>>; 2],
@@ -35,12 +40,12 @@ impl<'a> Turns<'a> {
     /// That the work trees cannot be moved.
     pub(super) fn new(
         args: &'a Args,
-        copies: &Copies,
-        executables: [Vec<Executable>; 2],
+        copies: &'a Copies,
+        built: [Vec<Executable>; 2],
     ) -> anyhow::Result<Self> {
         copies.bring(None)?;
         let moved = |side: usize| {
-            let executables = executables[side].iter();
+            let executables = built[side].iter();
             executables
                 .map(|executable| executable.moved(&copies.places(side)))
                 .collect()
@@ -48,9 +53,30 @@ impl<'a> Turns<'a> {
         Ok(Self {
             bench_args: &args.bench_args,
             executables: [moved(0), moved(1)],
+            copies,
+            built,
             verified: [None, None],
             choices: [BTreeMap::new(), BTreeMap::new()],
         })
+    }
+
+    /// Gives each side a new order of functions, unless the pair times a device alone.
+    ///
+    /// # Errors
+    /// As [`Sampling::run`].
+    fn renew(&self, pair: &Pair<'_>) -> anyhow::Result<()> {
+        let is_of_device = |id: &String| id.split('/').nth(1) == Some("gpu");
+        if pair.only.is_some_and(|only| only.iter().all(is_of_device)) {
+            return Ok(());
+        }
+        for (side, built) in self.built.iter().enumerate() {
+            let seed = seed();
+            for executable in built.iter().filter(|built| built.order.is_some()) {
+                self.copies.bring(Some(side))?;
+                executable.renew(seed, &pair.homes[side])?;
+            }
+        }
+        Ok(self.copies.bring(None)?)
     }
 
     /// The choices of both sides of a pair, so that only their code differs: alternately those of one
@@ -79,6 +105,7 @@ impl<'a> Turns<'a> {
 
 impl Sampling for Turns<'_> {
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
+        self.renew(pair)?;
         let choices = self.choices_of(pair.number);
         let told = [0, 1].map(|side: usize| Instructions {
             core: core(pair.number),
@@ -314,6 +341,8 @@ mod tests {
         };
         let turns = Turns {
             bench_args: &[],
+            copies: &Copies::new(None).unwrap(),
+            built: [Vec::new(), Vec::new()],
             executables: [Vec::new(), Vec::new()],
             verified: [None, None],
             choices: [

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::ab::kept;
 use crate::compare::{compared, verdict};
 use crate::printed::{ended, holds, text};
 use crate::repositories::{
@@ -281,4 +282,82 @@ pub(crate) fn a_build_that_lacks_an_ignored_file_says_so() {
     let output = package.ab(ONE_PAIR, |_| {});
     let says = "copies contain no files that git ignores, and none of a repository inside this one";
     ended(&output, 2, says);
+}
+
+/// An executable that logs how far apart two of its functions lie, by each linker that is installed.
+pub(crate) fn each_process_has_an_order_of_functions_of_its_own() {
+    let package = Package::new("");
+    let main = fs::read_to_string(package.path("around/top/benches/x.rs")).unwrap();
+    let functions = "#[inline(never)]
+fn one(x: usize) -> usize { std::hint::black_box(x) * 3 }
+#[inline(never)]
+fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
+";
+    let distance = "one(1); other(1);
+    let distance = (one as fn(usize) -> usize as usize).wrapping_sub(other as fn(usize) -> usize as usize);
+    run.env(\"ADDED\", distance.to_string()); let error";
+    let main = functions.to_owned() + &main.replacen("let error", distance, 1);
+    package.write("around/top/benches/x.rs", &main);
+    commit(&package.top(), "distance");
+    let log = package.path("log");
+    let run = |options: &str, flags: &str| {
+        let _ = fs::remove_file(&log);
+        let _ = fs::remove_dir_all(package.top().join("target-reports"));
+        let options = format!("{FOUR} --run-equal HEAD HEAD {options}");
+        let json = compared(
+            &package.ab(&options, |ab| {
+                ab.env("RUSTFLAGS", flags);
+            }),
+            0,
+        );
+        let ran = fs::read_to_string(&log).unwrap();
+        let numbers = ran
+            .lines()
+            .filter(|line| line.trim().parse::<usize>().is_ok());
+        let distances = Vec::from_iter(numbers);
+        assert_eq!(distances.len(), 8, "{ran}");
+        let distances = BTreeSet::from_iter(distances).len();
+        (distances, json)
+    };
+    let is_there = |linker: &str| {
+        let mut link = Command::new("cc");
+        link.args([linker, "-Wl,--version"]);
+        link.output().is_ok_and(|output| output.status.success())
+    };
+    let mut linked = 0;
+    for linker in ["-fuse-ld=bfd", "-fuse-ld=lld", "-fuse-ld=mold"] {
+        if !cfg!(target_os = "linux") || !is_there(linker) {
+            println!("not tried: no linker for {linker}");
+            continue;
+        }
+        linked += 1;
+        // Without symbols, as some are released.
+        let (orders, json) = run("", &format!("-Clink-arg={linker} -Cstrip=symbols"));
+        assert_eq!(json["layout"], "random", "{linker}: {json:#}");
+        assert!(orders > 6, "{linker}: {orders}");
+        let seeds = ["a1", "b1", "a2", "b4"].map(|run| {
+            let seed = kept(&package.top()).join(run).join("layout-seed");
+            fs::read_to_string(seed).unwrap()
+        });
+        assert_eq!(BTreeSet::from(seeds).len(), 4);
+    }
+    let (orders, json) = run("--layout fixed", "");
+    assert_eq!(orders, 1);
+    holds(
+        &json["layout_note"].to_string(),
+        "in one order of functions (`--layout fixed`): up to 15 %",
+    );
+    for (flags, why) in [
+        ("-Clinker=cc", "rustc did not start its linker through `ab`"),
+        (
+            "-Clink-arg=-Wl,-Ttext=0x40000",
+            "the project chooses the order, with -Wl,-Ttext=0x40000",
+        ),
+    ] {
+        if linked > 0 {
+            let (orders, json) = run("", flags);
+            assert_eq!((orders, &json["layout"]), (1, &"fixed".into()), "{json:#}");
+            holds(&json["layout_note"].to_string(), why);
+        }
+    }
 }

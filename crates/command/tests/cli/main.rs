@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         ab_projects::a_benchmark_that_takes_far_longer_on_one_side_fails,
         ab_hooks::a_commit_holds_what_was_staged,
         ab_projects::packages_targets_and_features_are_those_that_a_side_has,
+        ab_settings::each_process_has_an_order_of_functions_of_its_own,
         ab_settings::sides_never_share_an_executable_whatever_folder_the_settings_name,
         ab::short_processes_run_in_turn_and_are_compared_pair_by_pair,
         ab::benchmarks_that_cannot_be_compared_are_named,

@@ -48,6 +48,11 @@ fn machines() -> Vec<(String, Machine)> {
         ..ten(WALL)
     };
     let interrupted = noisy(Noise::Interrupted(0.7), SHORT);
+    let ordered = Machine {
+        drift: 0.003,
+        orders: 0.13,
+        ..SHORT
+    };
     let following = noisy(Noise::Following, EVENTS);
     let outliers = noisy(Noise::Outliers(0.1), WALL);
     let (seldom, at_times) = (busy(0.01, SHARED), busy(0.05, SHARED));
@@ -55,7 +60,7 @@ fn machines() -> Vec<(String, Machine)> {
     let several: &[&str] = &["two pairs", "turns"];
     let all: &[&str] = &["one pair", "two pairs", "turns"];
     let quiet: &[&str] = &["quiet"];
-    let machines: [(&str, Machine, &[&str]); 14] = [
+    let machines: [(&str, Machine, &[&str]); 15] = [
         ("gated", GATED, all),
         ("gated, ten samples", ten(GATED), &["one pair"]),
         ("gated, uneven drift", uneven, all),
@@ -72,6 +77,7 @@ fn machines() -> Vec<(String, Machine)> {
             &["two pairs", "eight pairs", "turns"],
         ),
         ("short processes", SHORT, quiet),
+        ("short processes, orders of functions", ordered, quiet),
         ("short processes, interrupted", interrupted, quiet),
         (
             "short processes, interrupted",

@@ -54,6 +54,8 @@ pub(super) struct Machine {
     pub(super) common: f64,
     /// How likely a busy neighbour slows a benchmark in one process, by up to half.
     pub(super) busy: f64,
+    /// By how much (as a logarithm) every seventh benchmark is slower in half of the orders of functions.
+    pub(super) orders: f64,
     /// Pairs of processes.
     pub(super) pairs: usize,
     /// The first so many pairs choose what is run in the others.
@@ -119,6 +121,7 @@ pub(super) const GATED: Machine = Machine {
     unlike: 0.0,
     common: 0.0,
     busy: 0.0,
+    orders: 0.0,
     pairs: 1,
     screened: 0,
     launching: None,
@@ -144,6 +147,7 @@ pub(super) const WALL: Machine = Machine {
     unlike: 0.3,
     common: 0.005,
     busy: 0.0,
+    orders: 0.0,
     pairs: 1,
     screened: 0,
     launching: None,
@@ -298,7 +302,9 @@ impl<'m> Simulated<'m> {
             let spread = m.spread.0 + place * m.spread.1;
             let [base, new] = [0, 1].map(|side| {
                 let ratio = if side == 1 { self.truths[i] } else { 1.0 };
-                let process = common[side] + self.random.process(m, self.drifts[i]);
+                let is_slow = m.orders > 0.0 && i.is_multiple_of(7) && self.random.uniform() < 0.5;
+                let order = if is_slow { m.orders } else { 0.0 };
+                let process = common[side] + order + self.random.process(m, self.drifts[i]);
                 let time = constants.map_or(1e5 * ratio, |(planted, constants)| {
                     let added = if side == 1 {
                         planted.adds(i, all)[0]

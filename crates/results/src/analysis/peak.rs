@@ -13,7 +13,7 @@
 //! | 8.6, 8.7, 8.9 | 2, 1/64 of f32 | [GA102 white paper][ga102]: two per multiprocessor, 1/64 |
 //! | 9.0 | 64 | [H100 white paper][h100]: 33.5 TFLOP/s with 132 at 1,980 MHz |
 //! | 10.0 | 64 | [HGX B200 data sheet][b200]: 37 TFLOP/s, an eighth of 296 |
-//! | 12.0 | 2, 1/64 of f32 | [RTX Blackwell white paper][gb202]: 384 in the 192 multiprocessors of GB202, 1/64 |
+//! | 12.0, 12.1 | 2, 1/64 of f32 | [RTX Blackwell white paper][gb202]: 384 in the 192 multiprocessors of GB202, 1/64 |
 //!
 //! The tensor cores' rows are for dense matrices, f32 accumulation:
 //!
@@ -22,10 +22,10 @@
 //! | 7.0 | [Tesla V100 white paper][v100]: 8 tensor cores of 64 multiply-adds per clock; 125 TFLOP/s with 80 multiprocessors at 1,530 MHz |
 //! | 8.0 | [A100 white paper][a100]: 1,024 FP16 multiply-adds per clock and multiprocessor, TF32 half of that; 156 and 312 TFLOP/s with 108 at 1,410 MHz; 19.5 in FP64, where the FP64 cores have 9.7 |
 //! | 9.0 | [H100 white paper][h100]: 494.7 TFLOP/s TF32, 989.4 FP16 and BF16, 1,978.9 FP8 with 132 multiprocessors at 1,830 MHz; 66.9 in FP64 at 1,980 MHz, where the FP64 cores have 33.5 |
-//! | 10.0 | [HGX B200 data sheet][b200]: 296 TFLOP/s of eight devices in FP64, on tensor cores as beside them |
+//! | 10.0, 10.3 | [HGX B200 and B300 data sheet][b200]: 9 PFLOP/s TF32, 18 FP16 and BF16, 36 FP8 of eight devices, twice the figures per multiprocessor of 9.0; of 10.0 296 TFLOP/s in FP64, on tensor cores as beside them |
 //!
-//! A row is missing where no document has the figure, and where devices of one compute capability
-//! differ: GeForce boards of 7.5, 8.6, 8.9 and 12.0 accumulate in f32 at half the rate of the
+//! A row is missing where no document has the figure (f64 of 10.3 and 11.0), and where devices of one compute
+//! capability differ: GeForce boards of 7.5, 8.6, 8.9 and 12.0 accumulate in f32 at half the rate of the
 //! professional ones.
 //!
 //! [cc]: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#compute-capabilities
@@ -45,8 +45,11 @@ pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<
     use Format::{Bf16, F32, F64, Fp8, Fp16, Tf32};
     let flop = match (compute_capability, format) {
         ((7, 0) | (7, 5) | (8, 0), F32) => 128,
-        ((8, 6) | (8, 7) | (8, 9) | (9, 0) | (10, 0) | (12, 0), F32) => 256,
-        ((7, 5) | (8, 6) | (8, 7) | (8, 9) | (12, 0), F64) => 4,
+        (
+            (8, 6) | (8, 7) | (8, 9) | (9, 0) | (10, 0) | (10, 3) | (11, 0) | (12, 0) | (12, 1),
+            F32,
+        ) => 256,
+        ((7, 5) | (8, 6) | (8, 7) | (8, 9) | (12, 0) | (12, 1), F64) => 4,
         ((7, 0) | (8, 0), F64) => 64,
         ((9, 0) | (10, 0), F64) => 128,
         ((7, 0), Fp16) => 1024,
@@ -55,6 +58,9 @@ pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<
         ((9, 0), Tf32) => 2048,
         ((9, 0), Fp16 | Bf16) => 4096,
         ((9, 0), Fp8) => 8192,
+        ((10, 0) | (10, 3), Tf32) => 4096,
+        ((10, 0) | (10, 3), Fp16 | Bf16) => 8192,
+        ((10, 0) | (10, 3), Fp8) => 16384,
         _ => return None,
     };
     Some(f64::from(flop))
@@ -80,6 +86,8 @@ mod tests {
         use Format::{Bf16, F32, F64, Fp8, Fp16, Tf32};
         let (v100, a100) = (((7, 0), 80.0, 1530.0), ((8, 0), 108.0, 1410.0));
         let (boost, tensor) = (((9, 0), 132.0, 1980.0), ((9, 0), 132.0, 1830.0));
+        // An eighth of the data sheet's figures, at the clock that all of them give.
+        let b200 = ((10, 0), 148.0, 1856.0);
         for ((at, multiprocessors, mhz), format, tera) in [
             (v100, F32, 15.7),
             (v100, F64, 7.8),
@@ -97,6 +105,9 @@ mod tests {
             (tensor, Fp16, 989.4),
             (tensor, Bf16, 989.4),
             (tensor, Fp8, 1978.9),
+            (b200, Tf32, 1125.0),
+            (b200, Bf16, 2250.0),
+            (b200, Fp8, 4500.0),
             (a100, F64, 19.5 / f64_on_tensor_cores((8, 0))),
             (boost, F64, 66.9 / f64_on_tensor_cores((9, 0))),
         ] {
@@ -114,13 +125,14 @@ mod tests {
             ((8, 6), 64.0),
             ((8, 9), 64.0),
             ((12, 0), 64.0),
+            ((12, 1), 64.0),
         ] {
             let [f32, f64] = [Format::F32, Format::F64].map(|format| flop_per_clock(at, format));
             assert_eq!(f32.unwrap(), slower * f64.unwrap(), "{at:?}");
             assert_eq!(f64_on_tensor_cores(at), 1.0, "{at:?}");
         }
         for (at, format) in [
-            ((10, 0), Format::Fp8),
+            ((10, 3), Format::F64),
             ((8, 9), Format::Fp16),
             ((6, 1), Format::F32),
         ] {

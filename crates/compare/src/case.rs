@@ -46,8 +46,6 @@ pub(crate) enum Launching {
     Kernels(f64),
     /// It cannot be corrected, for this reason.
     Uncorrected(&'static str),
-    /// It is the launch constant itself, as a share of the shortest time per launch.
-    Constant,
 }
 
 /// The nanoseconds per launch that the benchmarks of a clock take longer if its empty kernel takes one

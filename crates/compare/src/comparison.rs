@@ -1,8 +1,8 @@
 //! Everything said about two sides.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::case::{Case, LaunchSlope, Launching};
+use crate::case::LaunchSlope;
 use crate::constant::{self, LaunchesOfProcess};
 use crate::environment;
 use crate::evidence::Drift;
@@ -82,23 +82,12 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
     let (cases, mut rows): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, case)| case.is_some());
     rows.retain(|(row, _)| is_shown(&row.id));
     let mut rows: Vec<BenchmarkRow> = rows.into_iter().map(|(row, _)| row).collect();
-    let (mut judged_rows, mut cases): (Vec<_>, Vec<_>) = (cases.into_iter())
+    let (judged_rows, cases): (Vec<_>, Vec<_>) = (cases.into_iter())
         .filter_map(|(row, case)| Some((row, case?)))
         .unzip();
-    let mut tested: Vec<bool> = judged_rows.iter().map(|row| is_shown(&row.id)).collect();
+    let tested: Vec<bool> = judged_rows.iter().map(|row| is_shown(&row.id)).collect();
     let slopes = constant::slopes(&cases);
     let processes = constant::processes(&cases);
-    for constant in constant::constants(&cases) {
-        let is_corrected = |case: &Case| {
-            let of_clock = case.class.clock == Some(constant.clock);
-            of_clock && matches!(case.launching, Launching::Kernels(_))
-        };
-        let mut of_clock = cases.iter().zip(&tested);
-        tested.push(of_clock.any(|(case, is_shown)| *is_shown && is_corrected(case)));
-        let shortest = &judged_rows[constant.shortest].id;
-        judged_rows.push(BenchmarkRow::of_constant(&constant, shortest));
-        cases.push(constant.case);
-    }
     let (judged, drifts) = judge::judge(&cases, &tested, options);
     for (mut row, judged) in judged_rows.into_iter().zip(judged) {
         let Some(judged) = judged else {
@@ -185,33 +174,17 @@ impl Comparison {
     /// The verdicts that are final: after the pairs that chose, and at each interim analysis of the later
     /// ones.
     pub fn decided(&self) -> impl Iterator<Item = (&str, Verdict)> {
-        let (decided, open): (Vec<&BenchmarkRow>, Vec<_>) =
-            self.rows.iter().partition(|row| row.is_decided());
-        let constants = open.into_iter().filter_map(|row| row.constant.as_ref());
-        let needed: BTreeSet<&str> = constants.map(|of| of.shortest.as_str()).collect();
-        let decided = decided.into_iter();
-        let decided = decided.filter(move |row| !needed.contains(row.id.as_str()));
+        let decided = self.rows.iter().filter(|row| row.is_decided());
         decided.map(|row| (row.id.as_str(), row.verdict))
     }
 
-    /// Ids that more pairs could decide, and how many pairs that would take. A launch constant is measured
-    /// beside its shortest benchmark, of which the number of the sooner decision counts.
+    /// Ids that more pairs could decide, and how many pairs that would take.
     pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
-        let open = self.rows.iter().filter(|row| !row.is_decided());
-        let open = open.filter_map(|row| {
-            let pairs = row.judgement?.more_pairs;
-            match &row.constant {
-                Some(constant) => Some((constant.shortest.as_str(), pairs)),
-                None if row.reason.is_some() => None,
-                None => Some((row.id.as_str(), pairs)),
-            }
-        });
-        let mut fewest = BTreeMap::new();
-        for (id, pairs) in open {
-            let known = fewest.entry(id).or_insert(pairs);
-            *known = pairs.min(*known);
-        }
-        fewest.into_iter()
+        let mut open = Vec::from_iter(self.rows.iter().filter(|row| !row.is_decided()));
+        open.retain(|row| row.reason.is_none());
+        open.sort_by(|a, b| a.id.cmp(&b.id));
+        let pairs = open.into_iter();
+        pairs.filter_map(|row| Some((row.id.as_str(), row.judgement?.more_pairs)))
     }
 
     /// How many benchmarks have that verdict.

@@ -12,18 +12,15 @@
 //! that benchmarks share is never subtracted, since a true change of most of them would make the others
 //! "faster".
 //!
-//! A change of the constant itself is a hypothesis of its own, [`Launching::Constant`]. A change of the
-//! empty kernel alone would move all corrected benchmarks alike. So a benchmark counts with its
+//! A change of the empty kernel alone would move all corrected benchmarks alike. So a benchmark counts with its
 //! correction alone only if others contradict that ([`in_doubt`]).
 
 use std::collections::BTreeMap;
 
 use crate::case::{Case, LaunchSlope, Launching, RunPair};
 use crate::estimate::Estimate;
-use crate::median::Median;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::mean;
-use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 
 /// The slope before any pair is seen, and its standard deviation: fourteen processes on an H200, 26 gated
@@ -33,13 +30,9 @@ const PRIOR: (f64, f64) = (1.2, 0.2);
 /// No clock shows the mean shift of a pair more finely than this, ns.
 const FINEST_NS: f64 = 1.0;
 
-/// Pairs without which the constant has no verdict. It has two levels, by chance: three equal pairs are
-/// too frequent.
+/// Pairs from which on a change in doubt can have a verdict. The constant of a process has two levels, by chance:
+/// three equal pairs are too frequent.
 pub(super) const FEWEST_PAIRS: usize = 4;
-
-/// Why it has none.
-pub(crate) const TOO_FEW_PAIRS: &str = "fewer than four pairs of runs: the constant of a process has two \
- levels, so three may agree by chance";
 
 /// So many standard errors apart, two changes count as different.
 const APART: f64 = 3.0;
@@ -206,68 +199,6 @@ fn logarithmic_mean(a: f64, b: f64) -> f64 {
     } else {
         (b - a) / change
     }
-}
-
-/// The constant of a clock, as a case to judge and as times to show.
-pub(super) struct Constant {
-    pub(super) clock: Clock,
-    /// Its changes, as shares of the shortest time per launch.
-    pub(super) case: Case,
-    /// That time, ns.
-    pub(super) shortest_ns: f64,
-    /// The place of that benchmark among the cases.
-    pub(super) shortest: usize,
-    /// The empty kernel of the base, ns.
-    pub(super) base_ns: f64,
-}
-
-/// The constant of each clock that has benchmarks to be corrected.
-pub(super) fn constants(cases: &[Case]) -> Vec<Constant> {
-    let clocks = by_clock(cases).into_iter();
-    clocks
-        .filter_map(|(clock, of)| constant(clock, &of, cases))
-        .collect()
-}
-
-fn constant(clock: Clock, of: &[(&Case, f64)], cases: &[Case]) -> Option<Constant> {
-    let times = of
-        .iter()
-        .map(|&(case, kernels)| (per_launch(case, kernels), case));
-    let (shortest_ns, shortest) = times.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let mut rounds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for pair in of.iter().flat_map(|(case, _)| &case.pairs) {
-        rounds
-            .entry(pair.round)
-            .or_default()
-            .push(empty_shift(pair));
-    }
-    let side = |ns| Median {
-        ns,
-        samples: 0,
-        variance: 0.0,
-    };
-    let pairs = rounds.into_iter().filter_map(|(round, shifts)| {
-        let share = median(shifts)? / shortest_ns;
-        let new = side(shortest_ns * share.exp());
-        Some(RunPair::of(round, side(shortest_ns), new))
-    });
-    let bases = of.iter().flat_map(|(case, _)| &case.pairs);
-    Some(Constant {
-        clock,
-        case: Case {
-            launching: Launching::Constant,
-            ..Case::of(
-                Class {
-                    short: true,
-                    ..shortest.class
-                },
-                pairs.collect(),
-            )
-        },
-        shortest_ns,
-        shortest: cases.iter().position(|case| std::ptr::eq(case, shortest))?,
-        base_ns: median(bases.filter_map(|pair| Some(pair.empty_ns?[0])))?,
-    })
 }
 
 /// A change of a benchmark per launch and its standard error, ns.

@@ -1,6 +1,6 @@
 //! The evidence of all pairs and of the tested ones about each benchmark, from the drift of its class.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::analyses::analyses;
 use crate::case::{Case, Launching};
@@ -10,7 +10,6 @@ use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
 use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, TOO_FEW, Verdict};
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
-use crossover_words::Clock;
 
 /// A case.
 pub(super) struct Seen {
@@ -18,8 +17,6 @@ pub(super) struct Seen {
     pub(super) all: Estimate,
     /// Where it may be called slower or faster.
     pub(super) change: Option<ChangeEvidence>,
-    /// Whether it may be called the same.
-    pub(super) may_be_same: bool,
     pub(super) reason: Option<&'static str>,
     /// Without the correction for the launch constant, if a verdict needs both.
     pub(super) without: Option<Box<Seen>>,
@@ -63,7 +60,7 @@ impl Seen {
         match found.map(|change| change.estimate.change()) {
             Some(centre) if centre >= edge => Verdict::Slower,
             Some(centre) if centre <= -edge => Verdict::Faster,
-            _ if self.may_be_same && self.all.if_changed(edge) <= SAME_ERROR => Verdict::Same,
+            _ if self.all.if_changed(edge) <= SAME_ERROR => Verdict::Same,
             _ => Verdict::Unsure,
         }
     }
@@ -144,60 +141,50 @@ pub(super) fn evidence(
     options: &Options,
 ) -> (Vec<Option<Seen>>, Vec<Drift>) {
     let edge = options.threshold.ln_1p();
-    let is_constant = |case: &Case| case.launching == Launching::Constant;
     // Corrected benchmarks spread less than others, so they are a class of their own.
     let is_corrected = |case: &Case| case.slope.is_some();
-    let mut classes: BTreeMap<(Class, bool, bool), Vec<usize>> = BTreeMap::new();
+    let mut classes: BTreeMap<(Class, bool), Vec<usize>> = BTreeMap::new();
     for (i, case) in cases.iter().enumerate() {
-        let class = (case.class, is_corrected(case), is_constant(case));
+        let class = (case.class, is_corrected(case));
         classes.entry(class).or_default().push(i);
     }
     let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
     let mut drifts = Vec::new();
-    for (&(class, is_corrected, is_constant), members) in &classes {
+    for (&(class, is_corrected), members) in &classes {
         let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
         let model = DriftModel::of(&of_class);
         let pairs = of_class.iter().map(|case| case.pairs.len()).max();
         let pairs = pairs.unwrap_or(0);
-        let (needed, too_few) = match is_constant {
-            true => (constant::FEWEST_PAIRS, constant::TOO_FEW_PAIRS),
-            false if of_class.len() < ENOUGH_BENCHMARKS => (2, TOO_FEW),
-            false => (1, TOO_FEW),
-        };
-        let reason = (pairs < needed).then_some(too_few);
+        let reason = (pairs < 2 && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
         for (member, i) in members.iter().enumerate() {
             let of =
                 |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &model, member, wanted);
             seen[*i] = of(&|_| true).map(|all| Seen {
                 change: (reason.is_none() && tested[*i])
                     .then(|| ChangeEvidence::of(&cases[*i], options.screened, of))
-                    .flatten()
-                    .filter(|change| !is_constant || change.pairs >= needed),
-                may_be_same: reason.is_none() || !is_constant,
+                    .flatten(),
                 all,
                 reason,
                 without: None,
             });
         }
-        if !is_constant {
-            drifts.push(Drift {
-                class,
-                is_corrected,
-                benchmarks: of_class.len(),
-                pairs: (of_class.iter().flat_map(|case| &case.pairs))
-                    .map(|pair| pair.round + 1)
-                    .max()
-                    .unwrap_or(0),
-                deviation: model.deviation(),
-                doubt: doubt(&of_class, &model, edge),
-            });
-        }
+        drifts.push(Drift {
+            class,
+            is_corrected,
+            benchmarks: of_class.len(),
+            pairs: (of_class.iter().flat_map(|case| &case.pairs))
+                .map(|pair| pair.round + 1)
+                .max()
+                .unwrap_or(0),
+            deviation: model.deviation(),
+            doubt: doubt(&of_class, &model, edge),
+        });
     }
     (seen, drifts)
 }
 
-/// The corrected cases whose verdict must hold without the correction too: all those of a clock whose constant
-/// changed, and changes by `edge` or more that a change of the empty kernel alone explains.
+/// The corrected cases whose verdict must hold without the correction too: changes by `edge` or more that a change
+/// of the empty kernel alone explains.
 pub(super) fn in_doubt(cases: &[Case], seen: &[Option<Seen>], edge: f64) -> Vec<usize> {
     let all = || cases.iter().zip(seen).enumerate();
     let of = |i: usize, launching: Launching| {
@@ -207,14 +194,10 @@ pub(super) fn in_doubt(cases: &[Case], seen: &[Option<Seen>], edge: f64) -> Vec<
         let per_launch = cases[i].pairs[0].base.ns / kernels;
         Some(LaunchShift::of(&seen[i].as_ref()?.all, per_launch))
     };
-    let seems = |seen: &Option<Seen>, by: f64| {
+    let seems_changed = |seen: &Option<Seen>| {
         let change = seen.as_ref().and_then(|seen| seen.change.as_ref());
-        change.is_some_and(|it| it.p_value <= CHANGE_ERROR && it.estimate.change().abs() >= by)
+        change.is_some_and(|it| it.p_value <= CHANGE_ERROR && it.estimate.change().abs() >= edge)
     };
-    let changed: BTreeSet<Option<Clock>> = all()
-        .filter(|(_, (case, seen))| case.launching == Launching::Constant && seems(seen, 0.0))
-        .map(|(_, (case, _))| case.class.clock)
-        .collect();
     all()
         .filter(|(i, (case, seen))| {
             let clock = case.class.clock;
@@ -225,7 +208,7 @@ pub(super) fn in_doubt(cases: &[Case], seen: &[Option<Seen>], edge: f64) -> Vec<
                 let of_clock = all().filter(|(_, (other, _))| other.class.clock == clock);
                 Vec::from_iter(of_clock.filter_map(|(i, (other, _))| of(i, other.launching)))
             };
-            changed.contains(&clock) || seems(seen, edge) && constant::in_doubt(this, &of_clock())
+            seems_changed(seen) && constant::in_doubt(this, &of_clock())
         })
         .map(|(i, _)| i)
         .collect()

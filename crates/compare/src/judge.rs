@@ -30,20 +30,6 @@ pub(crate) struct Judgement {
     pub(crate) more_pairs: f64,
 }
 
-impl Judgement {
-    /// The changes of a time that are given as changes of another.
-    pub(super) fn of_time(self, given_of: f64, time: f64) -> Self {
-        let ratio = |ratio: f64| 1.0 + ratio.ln() * given_of / time;
-        Self {
-            ratio: ratio(self.ratio),
-            low: ratio(self.low),
-            high: ratio(self.high),
-            resolution: self.resolution.ln_1p() * given_of / time,
-            ..self
-        }
-    }
-}
-
 /// The judgement of one benchmark.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {

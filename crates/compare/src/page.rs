@@ -48,10 +48,10 @@ impl Comparison {
                     h2 { "Benchmarks" }
                     div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
                 }
-                @let constants = self.constants();
-                @if !constants.is_empty() { section id="launches" {
+                @let launches = self.launches();
+                @if !launches.is_empty() { section id="launches" {
                     h2 { "How benchmarks follow the launch constant" }
-                    div.plots { @for (id, plot) in &constants { figure id=(id) { (drawn(plot)) } } }
+                    div.plots { @for (id, plot) in &launches { figure id=(id) { (drawn(plot)) } } }
                     p.note { (LAUNCHES) }
                 } }
                 @for (name, sizes) in self.curves() {
@@ -87,12 +87,10 @@ impl Comparison {
         }
     }
 
-    /// A plot for each clock whose launch constant is judged.
-    fn constants(&self) -> Vec<(String, Plot)> {
-        let constants = self.rows.iter().filter(|row| row.constant.is_some());
-        let plots = constants.filter_map(|row| {
-            let clock = row.clock?;
-            let (slope, sides) = (self.slopes.get(&clock)?, self.processes.get(&clock)?);
+    /// A plot for each clock with corrected benchmarks, from four pairs on.
+    fn launches(&self) -> Vec<(String, Plot)> {
+        let plots = self.shown_slopes().filter_map(|(clock, slope)| {
+            let sides = self.processes.get(&clock)?;
             let id = format!("launches-{clock}");
             (sides[0].len() >= FEWEST_PAIRS).then(|| (id, launches(clock, slope, sides)))
         });

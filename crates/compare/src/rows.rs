@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::analyses::is_analysed_at;
 use crate::case::{Case, Launching, RunPair};
-use crate::constant::Constant;
 use crate::environment::marks;
 use crate::judge::{Judged, Judgement};
 use crate::median::{FEWEST_SAMPLES, Location, Median};
@@ -49,17 +48,6 @@ pub struct BenchmarkRow {
     pub(crate) correction_ns: Option<f64>,
     /// Why it is not corrected for the launch constant, on a clock with a gate.
     pub(crate) uncorrected: Option<&'static str>,
-    /// Of a launch constant.
-    pub(crate) constant: Option<ConstantRow>,
-}
-
-/// The row of a launch constant.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ConstantRow {
-    /// The benchmark with the shortest time per launch.
-    pub shortest: String,
-    /// Its time per launch, ns.
-    pub shortest_ns: f64,
 }
 
 impl BenchmarkRow {
@@ -68,13 +56,6 @@ impl BenchmarkRow {
     /// correction.
     pub(super) fn take(&mut self, judged: &Judged) {
         let judgement = judged.judgement();
-        let judgement = match (&self.constant, self.base_ns) {
-            (Some(constant), Some(base)) => judgement.of_time(constant.shortest_ns, base),
-            _ => judgement,
-        };
-        if self.constant.is_some() {
-            self.new_ns = self.base_ns.map(|base| base * judgement.ratio);
-        }
         let correction = judged.estimate.correction;
         let measured = judgement.ratio * correction.unwrap_or(0.0).exp();
         if let (Some(base), Some(new)) = (self.base_ns, self.new_ns) {
@@ -97,21 +78,6 @@ impl BenchmarkRow {
     pub(super) fn is_decided(&self) -> bool {
         let confirmed = self.judgement.map_or(0, |judgement| judgement.confirmed);
         self.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
-    }
-
-    /// The row of a launch constant, which is still to be judged.
-    pub(super) fn of_constant(constant: &Constant, shortest: &str) -> Self {
-        Self {
-            id: format!("launch constant ({})", constant.clock),
-            clock: Some(constant.clock),
-            base_ns: Some(constant.base_ns),
-            new_ns: Some(constant.base_ns),
-            constant: Some(ConstantRow {
-                shortest: shortest.to_owned(),
-                shortest_ns: constant.shortest_ns,
-            }),
-            ..Self::default()
-        }
     }
 }
 

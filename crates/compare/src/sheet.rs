@@ -22,20 +22,13 @@ const HEADER: [&str; 9] = [
 /// An interval wider than this factor is useless.
 const TOO_WIDE: f64 = 1.5;
 
-/// The change and its interval, unless there is no verdict and nothing can be said of it. That of a launch
-/// constant is a time.
+/// The change and its interval, unless there is no verdict and nothing can be said of it.
 pub(super) fn ratio_and_interval(row: &BenchmarkRow, j: &Judgement) -> [String; 2] {
-    let base_ns = row.constant.as_ref().and(row.base_ns);
-    let is_wide = match base_ns {
-        Some(_) => !(j.high - j.low).is_finite(),
-        None => j.high / j.low > TOO_WIDE,
-    };
-    if row.verdict == Verdict::Unsure && is_wide {
+    if row.verdict == Verdict::Unsure && j.high / j.low > TOO_WIDE {
         return ["–".to_owned(), "too wide to tell".to_owned()];
     }
-    let shown = |ratio: f64| base_ns.map_or_else(|| change(ratio), |ns| signed((ratio - 1.0) * ns));
-    let interval = format!("[{}, {}]", shown(j.low), shown(j.high));
-    [shown(j.ratio), interval]
+    let interval = format!("[{}, {}]", change(j.low), change(j.high));
+    [change(j.ratio), interval]
 }
 
 /// A difference of times.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
 use crate::evidence::Drift;
 use crate::judge::Judgement;
@@ -12,7 +13,7 @@ use crate::verdict::{CHANGE_ERROR, Layout, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 use crossover_words::text::visible;
-use crossover_words::units::{counted, percent_fine, time};
+use crossover_words::units::{counted, percent_fine};
 
 pub(super) const VERDICTS: [Verdict; 7] = [
     Verdict::Failed,
@@ -130,22 +131,14 @@ impl Comparison {
     /// How the benchmarks of each clock with a gate are corrected for the launch constant, and why others
     /// are not.
     fn corrections(&self) -> Vec<String> {
-        let constants = self.rows.iter().filter_map(|row| {
-            let (clock, judgement) = (row.clock.filter(|_| row.constant.is_some())?, row.judgement?);
-            let slope = self.slopes.get(&clock)?;
-            let resolution = row.base_ns.map(|ns| judgement.resolution * ns);
-            let resolution = resolution.filter(|ns| ns.is_finite());
-            Some(format!(
+        let slopes = self.shown_slopes().map(|(clock, slope)| {
+            format!(
                 "{clock}: of the difference of the empty kernels, {:.2} ± {:.2} times as much per kernel \
-                 is taken off the change of {}; {} of the constant itself can be seen",
+                 is taken off the change of {}",
                 slope.value,
                 slope.error,
                 counted(slope.benchmarks, "benchmark"),
-                resolution.map_or("no changes".to_owned(), |ns| format!(
-                    "changes from {} on",
-                    time(ns)
-                )),
-            ))
+            )
         });
         let others = self.rows.iter();
         let others = others.filter_map(|row| Some((row.id.as_str(), row.uncorrected?.to_owned())));
@@ -165,7 +158,17 @@ impl Comparison {
                 counted(count, "benchmark")
             )
         });
-        constants.chain(others).chain(on_other_clocks).collect()
+        slopes.chain(others).chain(on_other_clocks).collect()
+    }
+
+    /// The slopes of the clocks that have a corrected row.
+    pub(super) fn shown_slopes(&self) -> impl Iterator<Item = (Clock, &LaunchSlope)> {
+        let has_row = |clock: &Clock| {
+            let mut of_clock = self.rows.iter().filter(|row| row.clock == Some(*clock));
+            of_clock.any(|row| row.class.is_some() && row.uncorrected.is_none())
+        };
+        let slopes = self.slopes.iter().map(|(clock, slope)| (*clock, slope));
+        slopes.filter(move |(clock, _)| has_row(clock))
     }
 
     /// The lists under the table, each with its heading.
@@ -194,8 +197,8 @@ impl Comparison {
 
     /// The smallest change that stored results can show.
     pub(super) fn finds(&self) -> Option<String> {
-        let benchmarks = self.rows.iter().filter(|row| row.constant.is_none());
-        let typical = median(benchmarks.filter_map(|row| Some(row.judgement?.resolution)));
+        let rows = self.rows.iter();
+        let typical = median(rows.filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
         Some(format!(
             "in the typical benchmark, {}; `crossover ab` shows smaller ones",

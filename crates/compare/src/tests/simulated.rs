@@ -6,7 +6,6 @@ use rayon::prelude::*;
 
 use crate::analyses::is_analysed_at;
 use crate::case::{Case, Launching, RunPair};
-use crate::constant::constants;
 use crate::evidence::Drift;
 use crate::judge::{Judged, judge};
 use crate::median::{Location, Median};
@@ -326,15 +325,12 @@ impl<'m> Simulated<'m> {
         }
     }
 
-    /// The launch constant, if there is one, is the last.
     pub(super) fn judge(&self) -> (Vec<Judged>, Vec<Drift>) {
         let options = Options {
             screened: self.machine.screened,
             ..Options::default()
         };
-        let constants = constants(&self.cases).into_iter().map(|of| of.case);
-        let cases: Vec<Case> = self.cases.iter().cloned().chain(constants).collect();
-        let (judged, drifts) = judge(&cases, &vec![true; cases.len()], &options);
+        let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &options);
         (judged.into_iter().flatten().collect(), drifts)
     }
 
@@ -381,9 +377,6 @@ pub(super) struct Tally {
     pub(super) missed: usize,
     pub(super) unchanged: usize,
     pub(super) same: usize,
-    /// Comparisons in which the launch constant was found to have changed, and with a false verdict of it.
-    pub(super) constants: usize,
-    pub(super) false_constants: usize,
 }
 
 impl Tally {
@@ -422,13 +415,6 @@ impl Tally {
         self.families += 1;
         self.false_families += usize::from(wrong > 0);
         self.false_share += wrong as f64 / called.max(1) as f64;
-        if let Some(constant) = judged.get(truths.len()) {
-            let grows = [Planted::EmptyKernel, Planted::NinthStream].contains(&planted);
-            let is_called = [Verdict::Slower, Verdict::Faster].contains(&constant.verdict);
-            let is_found = grows && constant.verdict == Verdict::Slower;
-            self.constants += usize::from(is_found);
-            self.false_constants += usize::from(is_called && !is_found);
-        }
     }
 }
 

@@ -13,14 +13,14 @@ use crossover_results::store::baseline::Baseline;
 use crossover_results::store::source::BaselineSource;
 use crossover_results::store::walk::baselines;
 
-/// Compare two stored baselines: faster, slower, same, unsure, new or gone
+/// Compare two stored baselines: faster, slower, same, unsure, new, gone or unreadable
 ///
 /// BASE and NEW are each the name of a baseline (`cargo bench --bench TARGET -- --save-baseline NAME`), a
 /// folder of results (its latest run), or FOLDER:NAME for a baseline in a folder. Give
 /// several runs per side, separated by commas, to compare them pair by pair: `main-1,main-2
 /// mine-1,mine-2`.
 ///
-/// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared.
+/// Exit code: 0 clean, 1 slower (see --fail-on), failed or unreadable, 2 nothing could be compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The old results
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Where Criterion and the suite write results in this package or workspace. Bench executables run in the
 /// folder of their package, so a relative path may lead into each of them.
-fn results_folders() -> Vec<PathBuf> {
+pub(crate) fn results_folders() -> Vec<PathBuf> {
     let home = path_in("CRITERION_HOME");
     if let Some(home) = home.as_ref().filter(|home| home.is_absolute()) {
         return vec![home.clone()];

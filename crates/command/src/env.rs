@@ -3,15 +3,20 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
+use crate::compare::results_folders;
 use crossover_machine::fingerprint;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
 use crossover_machine::nccl;
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::{Environment, GpuLink};
+use crossover_results::model::record::{RunRecord, SCHEMA};
+use crossover_results::store::runs;
+use crossover_results::store::walk::baselines;
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -19,6 +24,10 @@ pub(crate) struct Args {
     /// Print it as JSON, in the form that results store
     #[arg(long)]
     json: bool,
+    /// Write the machine beside this baseline of plain Criterion, so that `compare` knows it; run it on the machine
+    /// that measured the baseline
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
@@ -31,6 +40,9 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
             Ok(further) => environment.further_gpus = further,
             Err(absence) => environment.disturbances.push(absence.to_string()),
         }
+    }
+    if let Some(baseline) = &arguments.save {
+        save(baseline, &environment)?;
     }
     let text = if arguments.json {
         let mut json = serde_json::to_string_pretty(&environment)?;
@@ -46,6 +58,36 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
         .and_then(|()| out.flush())
         .context("standard output")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the machine beside a baseline, in each folder that has it.
+fn save(baseline: &str, environment: &Environment) -> anyhow::Result<()> {
+    let mut roots = results_folders();
+    roots.retain(|root| baselines(root).contains(baseline));
+    if roots.is_empty() {
+        bail!(
+            "no results have a baseline `{baseline}`: measure it with `cargo bench --bench TARGET -- \
+             --save-baseline {baseline}`, and set CRITERION_HOME if it lies elsewhere"
+        );
+    }
+    let record = RunRecord {
+        schema: SCHEMA,
+        run: runs::name_of_baseline(baseline),
+        started: runs::moment(SystemTime::now()),
+        // The code and the load are not those of the measurement.
+        environment: Environment {
+            package: None,
+            commit: None,
+            dirty: None,
+            disturbances: Vec::new(),
+            ..environment.clone()
+        },
+        ..RunRecord::default()
+    };
+    for root in roots {
+        runs::write(&record, &root)?;
+    }
+    Ok(())
 }
 
 /// The column of the names.

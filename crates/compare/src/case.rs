@@ -72,6 +72,13 @@ pub(crate) struct Case {
     /// At least one pair.
     pub pairs: Vec<RunPair>,
     pub launching: Launching,
+    /// Variance of a change between two processes of the same code, as far as it is known of such code: of one
+    /// pair the least that counts.
+    pub known_variance: f64,
+    /// Whether it gets no verdict, because the samples of its only pair are unsteady.
+    pub is_unsteady: bool,
+    /// The step of its samples if they take few values, as a fraction: no change is known better.
+    pub step: f64,
     /// By which a corrected benchmark is corrected.
     pub slope: Option<LaunchSlope>,
     /// The factor that makes its changes as large as those of the typical benchmark of its class.
@@ -84,6 +91,9 @@ impl Case {
             class,
             pairs,
             launching: Launching::Hidden,
+            known_variance: 0.0,
+            is_unsteady: false,
+            step: 0.0,
             slope: None,
             scale: 1.0,
         }

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;
 use crate::rows::{self, BenchmarkRow};
-use crate::verdict::{Options, Verdict};
+use crate::verdict::{MOVED_TOGETHER, Options, Verdict};
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;
 
@@ -27,6 +27,8 @@ pub struct Comparison {
     pub equal: bool,
     /// Sides whose machine is unknown, a sentence each.
     pub unknown: Vec<String>,
+    /// The clean commit of both sides, if it is one.
+    pub commit: Option<String>,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<BenchmarkRow>,
     /// The drift of each class.
@@ -35,7 +37,9 @@ pub struct Comparison {
     pub slopes: BTreeMap<Clock, LaunchSlope>,
     /// The processes of both sides that it was learnt from.
     pub(crate) processes: BTreeMap<Clock, [Vec<LaunchesOfProcess>; 2]>,
-    /// Differences between the two sides that can cause a change by themselves, and doubts.
+    /// Classes that changed as a whole in one pair of runs, a sentence each: said before the counts.
+    pub(crate) doubts: Vec<String>,
+    /// Differences between the two sides that can cause a change by themselves.
     pub warnings: Vec<String>,
     /// The commits.
     pub notes: Vec<String>,
@@ -94,6 +98,10 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             continue;
         };
         row.take(&judged);
+        let moved = drifts.iter().any(|drift| drift.moved(&row));
+        if moved && row.verdict == Verdict::Unsure && row.reason.is_none() {
+            row.reason = Some(MOVED_TOGETHER.to_owned());
+        }
         if let (Some(reason), Some(_)) = (&mut row.reason, judged.reason) {
             reason.push_str(remedy);
         }
@@ -124,11 +132,11 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             ));
         }
     }
-    warnings.extend(
-        drifts
-            .iter()
-            .filter_map(|d| Some(format!("{}: {}{remedy}", d.name(), d.doubt.as_ref()?))),
-    );
+    let doubts = drifts.iter().filter_map(|drift| {
+        let doubt = drift.doubt.as_ref()?;
+        Some(format!("{}: {doubt}{remedy}", drift.name()))
+    });
+    let doubts = doubts.collect();
     Comparison {
         failures: Vec::new(),
         base: labels(base),
@@ -136,10 +144,12 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         options: options.clone(),
         equal: false,
         unknown: remarks.unknown,
+        commit: remarks.commit,
         rows,
         drifts,
         slopes,
         processes,
+        doubts,
         warnings,
         notes: remarks.notes,
         problems: base
@@ -192,11 +202,12 @@ impl Comparison {
         self.rows.iter().filter(|r| r.verdict == verdict).count()
     }
 
-    /// 0 clean, 1 where a run failed or a verdict that `fail_on` names was given, 2 where no
+    /// 0 clean, 1 where a run failed, a result cannot be read or a verdict that `fail_on` names was given, 2 where no
     /// benchmark could be compared.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
-        // No verdict counts if a side computes wrongly.
-        if !self.failures.is_empty() || self.count(Verdict::Failed) > 0 {
+        // No verdict counts if a side computes wrongly, or hides a result.
+        let failed = self.count(Verdict::Failed) + self.count(Verdict::Unreadable);
+        if !self.failures.is_empty() || failed > 0 {
             return 1;
         }
         if self.equal {
@@ -213,6 +224,10 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::tests::planted;
+    use crate::tests::simulated::Random;
+    use crossover_results::model::Environment;
+    use crossover_results::model::record::{RunRecord, Sidecar};
+    use crossover_results::store::sampled::Sampled;
 
     /// A run of one benchmark, of about so many nanoseconds.
     fn run(label: &str, ns: f64) -> Baseline {
@@ -239,6 +254,187 @@ mod tests {
             .rows
             .remove(0);
         assert!((row.base_ns.unwrap() - 10.01).abs() < 0.01, "{row:?}");
+    }
+
+    /// A run of 60 benchmarks of one clock, each so many times as long as usual.
+    fn many(clock: Clock, seed: u64, factor: impl Fn(usize) -> f64) -> Baseline {
+        let mut random = Random::seeded(seed);
+        let mut benchmark = |i: usize| {
+            let device = if clock == Clock::Wall { "cpu" } else { "gpu" };
+            let id = format!("a/{device}/b/{i}");
+            let shortest = if clock == Clock::Events { 5e3 } else { 1e5 };
+            let centre = (shortest + 20.0 * i as f64) * factor(i) * (1.0 + 0.003 * random.normal());
+            let sampled = Sampled {
+                ns: (0..20)
+                    .map(|_| centre * (1.0 + 0.002 * random.normal()))
+                    .collect(),
+                clock: Some(clock),
+                sidecar: Some(Sidecar::of(&id, clock)),
+                ..Sampled::default()
+            };
+            (id, sampled)
+        };
+        let mut run = Baseline::default();
+        run.results = (0..60).map(&mut benchmark).collect();
+        run
+    }
+
+    /// Benchmarks that are called slower or faster, and the number of undecided ones.
+    fn called(compared: &Comparison) -> Vec<(&str, Verdict)> {
+        let is_called =
+            |row: &&BenchmarkRow| [Verdict::Slower, Verdict::Faster].contains(&row.verdict);
+        let rows = compared.rows.iter().filter(is_called);
+        rows.map(|row| (row.id.as_str(), row.verdict)).collect()
+    }
+
+    /// Processes of one code: eager launches have modes, and some benchmarks of a busy machine far outliers.
+    #[test]
+    fn one_pair_takes_no_mode_of_a_process_for_a_change() {
+        let same = |_: usize| 1.0;
+        let eager = |i: usize| match i {
+            0 => 1.65,
+            1 => 0.51,
+            2 => 1.3,
+            _ => 1.0,
+        };
+        for (clock, factor) in [
+            (Clock::Events, &eager as &dyn Fn(usize) -> f64),
+            (Clock::EventsGated, &|i| if i == 9 { 1.02 } else { 1.0 }),
+        ] {
+            let one = compare(
+                &[many(clock, 1, same)],
+                &[many(clock, 2, factor)],
+                &Options::default(),
+            );
+            assert_eq!(called(&one), [], "{clock}");
+        }
+        // Two pairs show that the change is there in each process.
+        let sides = [same as fn(usize) -> f64, |i| if i == 2 { 1.2 } else { 1.0 }];
+        let [base, new] = [0, 1]
+            .map(|side| [0, 2].map(|pair| many(Clock::Events, side + pair, sides[side as usize])));
+        let two = compare(&base, &new, &Options::default());
+        assert_eq!(called(&two), [("a/gpu/b/2", Verdict::Slower)]);
+        // And one pair a change beyond the modes.
+        let far = |i: usize| if i == 2 { 6.0 } else { 1.0 };
+        let far = compare(
+            &[many(Clock::Events, 1, same)],
+            &[many(Clock::Events, 2, far)],
+            &Options::default(),
+        );
+        assert_eq!(called(&far), [("a/gpu/b/2", Verdict::Slower)]);
+    }
+
+    /// On a loaded machine differences of two runs thin out as Student's t with two degrees of freedom.
+    #[test]
+    fn one_pair_of_a_loaded_machine_takes_few_outliers_for_changes() {
+        let is_false = |seed: &u64| {
+            let mut random = Random::seeded(100 + seed);
+            let mut far = || (0.1 * random.normal() / (-random.uniform().ln()).sqrt()).exp();
+            let far: Vec<f64> = (0..60).map(|_| far()).collect();
+            let sides = [
+                many(Clock::Wall, 1 + seed, |_| 1.0),
+                many(Clock::Wall, 50 + seed, |i| far[i]),
+            ];
+            let [base, new] = sides.map(|side| [side]);
+            !called(&compare(&base, &new, &Options::default())).is_empty()
+        };
+        let number = (0..20).filter(is_false).count();
+        assert!(number <= 1, "{number} of 20");
+    }
+
+    #[test]
+    fn unsteady_results_have_no_verdict_in_one_pair() {
+        let mut new = many(Clock::EventsGated, 2, |_| 1.0);
+        let unsteady = new.results.get_mut("a/gpu/b/50").unwrap();
+        let modes = unsteady.ns.iter_mut().enumerate();
+        modes.for_each(|(i, ns)| *ns *= if i % 5 < 2 { 1.0 } else { 2.0 });
+        let compared = compare(
+            &[many(Clock::EventsGated, 1, |_| 1.0)],
+            &[new],
+            &Options::default(),
+        );
+        let row = compared
+            .rows
+            .iter()
+            .find(|row| row.id == "a/gpu/b/50")
+            .unwrap();
+        assert_eq!(row.verdict, Verdict::Unsure);
+        assert!(
+            row.reason
+                .as_ref()
+                .unwrap()
+                .contains("samples are unsteady"),
+            "{row:?}"
+        );
+    }
+
+    #[test]
+    fn a_shared_change_is_said_first_and_contradicted_nowhere() {
+        let [base, new] =
+            [1.0, 1.8].map(|factor| [many(Clock::EventsGated, factor as u64, |_| factor)]);
+        let compared = compare(&base, &new, &Options::default());
+        for text in [compared.text(false), compared.markdown().replace("\\", "")] {
+            let of_doubt = text.find("benchmarks became about 80.").expect(&text);
+            let of_counts = text.find("60 unsure").unwrap();
+            assert!(of_doubt < of_counts || text.starts_with("###"), "{text}");
+            for contradiction in ["on can be seen", "more pairs of processes"] {
+                assert!(!text.contains(contradiction), "{contradiction}: {text}");
+            }
+        }
+        assert_eq!(compared.exit_code(FailOn::Slower), 0);
+    }
+
+    #[test]
+    fn one_clean_commit_and_an_unknown_machine_are_said_beside_the_counts() {
+        let run = |dirty, seed| {
+            let mut side = many(Clock::EventsGated, seed, |_| 1.0);
+            let environment = Environment {
+                commit: Some("0123456789ab".to_owned()),
+                dirty: Some(dirty),
+                ..Environment::default()
+            };
+            let record = RunRecord {
+                environment,
+                ..RunRecord::default()
+            };
+            side.runs.insert(String::new(), record);
+            [side]
+        };
+        let text = |base: [Baseline; 1], new: [Baseline; 1]| {
+            compare(&base, &new, &Options::default()).text(false)
+        };
+        let said = "(both sides are commit 0123456789ab)";
+        assert!(text(run(false, 1), run(false, 2)).contains(said));
+        assert!(!text(run(false, 1), run(true, 2)).contains(said));
+        let unknown = text([many(Clock::EventsGated, 1, |_| 1.0)], run(false, 2));
+        assert!(
+            unknown.contains("so no error rate holds") && !unknown.contains("the probability of"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn another_throughput_is_a_mark() {
+        let side = |work: &str, ns| {
+            let mut side = run("a", ns);
+            side.results.get_mut("a/cpu/b/1").unwrap().throughput = Some(work.to_owned());
+            [side]
+        };
+        let marks = |new: &str| {
+            compare(
+                &side("8 Elements", 10.0),
+                &side(new, 11.0),
+                &Options::default(),
+            )
+            .rows[0]
+                .marks
+                .clone()
+        };
+        assert_eq!(
+            marks("16 Elements"),
+            ["the work of an iteration differs: base 8 Elements, new 16 Elements"]
+        );
+        assert!(marks("8 Elements").is_empty());
     }
 
     #[test]

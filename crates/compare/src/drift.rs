@@ -12,7 +12,6 @@
 use statrs::function::gamma::ln_gamma;
 
 use crossover_results::statistics::median::median;
-use crossover_results::statistics::spread::CLASS_FREEDOM;
 
 /// One pair of values for a class, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +49,12 @@ const SHARES: i32 = 6;
 /// large beside the drift: else the two could swap their roles.
 pub(super) const LARGE: f64 = 4.7;
 
+/// The change of the typical benchmark between two runs of the same code under which a machine is quiet.
+const QUIET: f64 = 0.0135;
+
+/// So many of the degrees of freedom are for tails that a quiet machine does not have.
+const HEAVY: usize = 2;
+
 /// The distance of tried deviations, as logarithms, around that of the median benchmark.
 const STEP: f64 = 0.2;
 
@@ -78,14 +83,19 @@ pub(super) fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
 ///
 /// Any share of the benchmarks up to three in ten may have changed, by any size from [`LARGE`] on,
 /// each order of magnitude being as likely as the next. A few changes far from all the rest are thus
-/// true ones; many that thin out with their size are how this machine drifts. Tails heavier than
-/// `CLASS_FREEDOM` cannot be told from true changes in one pair, and are not tried.
+/// true ones; many that thin out with their size are how this machine drifts. On a loaded machine single
+/// benchmarks differ by up to five times between two runs of the same code, so there all changes are taken for drift,
+/// with tails as heavy as they show. On a [`QUIET`] one the heaviest tails are not tried, which one pair cannot tell
+/// from true changes.
 pub(super) fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
-    let freedoms: Vec<f64> = (FREEDOMS.into_iter())
-        .filter(|freedom| *freedom >= CLASS_FREEDOM)
-        .collect();
+    let typical = median(evidence.iter().map(|e| e.square)).unwrap_or_default();
+    let is_quiet = typical.sqrt() < QUIET;
+    let (freedoms, shares) = match is_quiet {
+        true => (&FREEDOMS[HEAVY..], SHARES),
+        false => (&FREEDOMS[..], 0),
+    };
     let largest = evidence.iter().map(|e| e.square).fold(0.0, f64::max);
-    learn(evidence, &freedoms, |variance, unchanged| {
+    learn(evidence, freedoms, |variance, unchanged| {
         let changed: Vec<f64> = evidence
             .iter()
             .map(|e| {
@@ -95,7 +105,7 @@ pub(super) fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
             })
             .collect();
         let unchanged: Vec<f64> = unchanged.iter().map(|ln| ln.exp()).collect();
-        ln_sum((0..=SHARES).map(|i| {
+        ln_sum((0..=shares).map(|i| {
             let share = f64::from(i) * SHARE;
             let both = unchanged.iter().zip(&changed);
             both.map(|(unchanged, changed)| {

@@ -20,6 +20,8 @@ pub(super) struct Remarks {
     pub(super) unknown: Vec<String>,
     /// The differences of two known machines.
     pub(super) other_machine: Option<String>,
+    /// The clean commit of both sides, if it is one.
+    pub(super) commit: Option<String>,
 }
 
 type Facts = BTreeMap<&'static str, BTreeSet<String>>;
@@ -32,7 +34,8 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     for (name, runs) in [("base", &base_runs), ("new", &new_runs)] {
         if runs.is_empty() && !on_one_machine {
             remarks.unknown.push(format!(
-                "the machine of {name} is unknown: its results have no record of a run"
+                "the machine of {name} is unknown: its results have no record of a run \
+                 (`crossover env --save` writes one)"
             ));
         }
     }
@@ -42,6 +45,7 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     if !on_one_machine {
         remarks.other_machine = other_machine(base, new);
     }
+    remarks.commit = one_clean_commit(base_runs.iter().chain(&new_runs));
     let (before, after) = (facts(&base_runs), facts(&new_runs));
     for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
         let sides = [&before, &after].map(|side| side.get(name));
@@ -66,6 +70,16 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     remarks
 }
 
+/// The commit of all these runs, if none had uncommitted changes.
+fn one_clean_commit<'a>(runs: impl Iterator<Item = &'a &'a RunRecord>) -> Option<String> {
+    let commits = runs.map(|run| {
+        let environment = &run.environment;
+        (environment.dirty == Some(false)).then(|| environment.commit_in_words())?
+    });
+    let commits = commits.collect::<Option<BTreeSet<String>>>()?;
+    commits.first().filter(|_| commits.len() == 1).cloned()
+}
+
 /// How the machines of two results that are compared differ, if both are known. The sides as wholes do not
 /// tell: a side may have runs of several machines, and runs without a GPU.
 fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
@@ -85,8 +99,9 @@ fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
 
 /// Of the run that a result is from.
 fn environment<'a>(side: &'a Baseline, id: &str) -> Option<&'a Environment> {
-    let sidecar = side.results.get(id)?.sidecar.as_ref()?;
-    Some(&side.runs.get(&sidecar.run)?.environment)
+    let sidecar = side.results.get(id)?.sidecar.as_ref();
+    let run = sidecar.map_or("", |sidecar| &sidecar.run);
+    Some(&side.runs.get(run)?.environment)
 }
 
 fn list(values: &BTreeSet<String>) -> String {

@@ -8,6 +8,9 @@ use crossover_results::statistics::spread::{Spread, freedom_of_sum, upper_tail};
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
 const ENOUGH_PAIRS: usize = 8;
 
+/// Degrees of freedom of the spread that is known of processes: some have another mode.
+const KNOWN_FREEDOM: f64 = 8.0;
+
 /// Resolution is the change that is found with this probability.
 const FOUND: f64 = 0.95;
 
@@ -29,6 +32,8 @@ struct Distribution {
     centre: f64,
     /// The change that the class may have in common.
     common: f64,
+    /// The step of the clock.
+    step: f64,
     parts: Vec<Scaled>,
     /// Degrees of freedom that another pair adds.
     per_pair: f64,
@@ -79,10 +84,13 @@ impl Estimate {
         };
         let shown = shown_by_some(&changes, case.pairs.len());
         let parts = model.hypotheses.iter().map(|hypothesis| {
-            let class = Spread::known(
-                squared * hypothesis.variance + noise,
-                hypothesis.freedom * model.others,
-            );
+            let mut freedom = hypothesis.freedom * model.others;
+            let mut variance = squared * hypothesis.variance;
+            if model.is_of_one_pair && variance < case.known_variance {
+                variance = case.known_variance;
+                freedom = freedom.max(KNOWN_FREEDOM);
+            }
+            let class = Spread::known(variance + noise, freedom);
             let all = own.and(class);
             let square = all.variance().unwrap_or(f64::INFINITY).max(shown);
             let common = (common.variance()).map(|variance| (squared * variance, common.freedom));
@@ -108,11 +116,14 @@ impl Estimate {
             modelled: Distribution {
                 centre: mean(changes.iter().copied()),
                 common: model.centre / case.scale,
+                step: case.step,
                 parts,
                 per_pair: 1.0,
             },
-            own: (changes.len() >= ENOUGH_PAIRS)
-                .then(|| Distribution::of_trimmed_mean(changes, slope_variance)),
+            own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution {
+                step: case.step,
+                ..Distribution::of_trimmed_mean(changes, slope_variance)
+            }),
         })
     }
 
@@ -191,7 +202,8 @@ impl Estimate {
     pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
         let found = |way: &Distribution| {
             let then = way.with_pairs(self.pairs as f64, pairs as f64);
-            then.half_width(error * self.share()) + then.half_width(2.0 * (1.0 - FOUND))
+            let width = |error| then.half_width(error);
+            way.step + width(error * self.share()) + width(2.0 * (1.0 - FOUND))
         };
         self.ways().map(found).fold(f64::INFINITY, f64::min)
     }
@@ -223,6 +235,7 @@ impl Distribution {
         Self {
             centre,
             common: 0.0,
+            step: 0.0,
             parts: vec![Scaled {
                 weight: 1.0,
                 error: (squares / (kept * (kept - 1.0)) + more_variance).sqrt(),
@@ -252,26 +265,28 @@ impl Distribution {
         Self {
             centre: 0.0,
             common: 0.0,
+            step: self.step,
             parts: parts.collect(),
             per_pair: self.per_pair,
         }
     }
 
-    /// The end of the change nearest to zero, whatever the class has in common.
+    /// The end of the change nearest to zero, whatever the class has in common and the clock hides.
     fn change(&self) -> f64 {
-        let (low, high) = (self.common.min(0.0), self.common.max(0.0));
+        let low = self.common.min(0.0) - self.step;
+        let high = self.common.max(0.0) + self.step;
         (self.centre - high).max(0.0) + (self.centre - low).min(0.0)
     }
 
     /// The size of the end farthest from zero.
     fn largest(&self) -> f64 {
-        self.centre.abs().max((self.centre - self.common).abs())
+        self.centre.abs().max((self.centre - self.common).abs()) + self.step
     }
 
     /// Centre and ends of the interval that misses with this probability, whatever the class did
     /// alike.
     fn interval(&self, error: f64) -> [f64; 3] {
-        let half = self.half_width(error);
+        let half = self.half_width(error) + self.step;
         let low = self.centre - self.common.max(0.0) - half;
         [self.centre, low, self.centre - self.common.min(0.0) + half]
     }
@@ -341,6 +356,7 @@ impl Estimate {
             modelled: Distribution {
                 centre: 0.0,
                 common: 0.0,
+                step: 0.0,
                 parts: vec![part],
                 per_pair: 1.0,
             },
@@ -368,6 +384,7 @@ mod tests {
         Distribution {
             centre,
             common,
+            step: 0.0,
             parts: freedoms.iter().map(part).collect(),
             per_pair: 1.0,
         }
@@ -415,6 +432,7 @@ mod tests {
             centre: 0.0,
             own: vec![None],
             others: 1.0,
+            is_of_one_pair: false,
         };
         let estimate = Estimate::of(&case, &model, 0, |_| true).unwrap();
         let Scaled { error, freedom, .. } = estimate.modelled.parts[0];

@@ -7,7 +7,8 @@ use crate::case::{Case, Launching};
 use crate::constant::{self, LaunchShift};
 use crate::estimate::Estimate;
 use crate::learn::{DriftModel, ENOUGH_BENCHMARKS};
-use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, TOO_FEW, Verdict};
+use crate::rows::BenchmarkRow;
+use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, TOO_FEW, UNSTEADY, Verdict};
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
 
@@ -56,6 +57,9 @@ impl Seen {
 
     /// The verdict of this evidence alone.
     pub(super) fn alone(&self, is_found: bool, edge: f64) -> Verdict {
+        if self.reason.is_some() {
+            return Verdict::Unsure;
+        }
         let found = self.change.as_ref().filter(|_| is_found);
         match found.map(|change| change.estimate.change()) {
             Some(centre) if centre >= edge => Verdict::Slower,
@@ -122,6 +126,8 @@ pub struct Drift {
     /// Standard deviation of the change between two processes of the same code, as a
     /// fraction (0.01 is one percent), of the typical benchmark.
     pub deviation: f64,
+    /// The change of the typical benchmark in one pair, as a logarithm.
+    pub(super) centre: f64,
     /// Why true changes may not be found, in a sentence.
     pub doubt: Option<String>,
 }
@@ -131,6 +137,17 @@ impl Drift {
     pub fn name(&self) -> String {
         let corrected = if self.is_corrected { ", corrected" } else { "" };
         format!("{}{corrected}", self.class)
+    }
+
+    /// Whether a row is one of its benchmarks.
+    pub(super) fn has(&self, row: &BenchmarkRow) -> bool {
+        row.class == Some(self.class) && row.correction_ns.is_some() == self.is_corrected
+    }
+
+    /// Whether the row changed with the others of the class.
+    pub(super) fn moved(&self, row: &BenchmarkRow) -> bool {
+        let change = row.judgement.map_or(0.0, |judgement| judgement.ratio.ln());
+        self.doubt.is_some() && self.has(row) && change / self.centre > 0.5
     }
 }
 
@@ -155,8 +172,9 @@ pub(super) fn evidence(
         let model = DriftModel::of(&of_class);
         let pairs = of_class.iter().map(|case| case.pairs.len()).max();
         let pairs = pairs.unwrap_or(0);
-        let reason = (pairs < 2 && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
+        let too_few = (pairs < 2 && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
         for (member, i) in members.iter().enumerate() {
+            let reason = cases[*i].is_unsteady.then_some(UNSTEADY).or(too_few);
             let of =
                 |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &model, member, wanted);
             seen[*i] = of(&|_| true).map(|all| Seen {
@@ -177,6 +195,7 @@ pub(super) fn evidence(
                 .max()
                 .unwrap_or(0),
             deviation: model.deviation(),
+            centre: model.centre,
             doubt: doubt(&of_class, &model, edge),
         });
     }
@@ -221,12 +240,15 @@ fn doubt(cases: &[&Case], model: &DriftModel, edge: f64) -> Option<String> {
     together.then(|| {
         let middle = median(cases.iter().map(|case| case.mean_change())).unwrap_or(model.centre);
         let word = if middle > 0.0 { "slower" } else { "faster" };
+        let size = 100.0 * middle.exp_m1().abs();
+        let followed = |case: &&Case| case.mean_change() / middle > 0.5;
+        let which = match cases.iter().all(followed) {
+            true => format!("all {} benchmarks became about {size:.1} % {word}", cases.len()),
+            false => format!("half of the {} benchmarks became at least {size:.1} % {word}", cases.len()),
+        };
         format!(
-            "half of the {} benchmarks became at least {:.1} % {word}: either code that they share \
-             changed, or the machine was {word}. One pair of runs cannot tell which, so only \
-             benchmarks that stand out from the others get a verdict",
-            cases.len(),
-            100.0 * middle.exp_m1().abs(),
+            "{which}: either code that they share changed, or the machine was {word}. One pair of runs cannot \
+             tell which, so only benchmarks that stand out from the others get a verdict",
         )
     })
 }

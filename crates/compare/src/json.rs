@@ -35,7 +35,7 @@ impl Comparison {
                 "slope_error": slope.error,
             })
         });
-        let warnings = [&self.unknown[..], &self.warnings].concat();
+        let warnings = [&self.doubts[..], &self.unknown, &self.warnings].concat();
         let json = json!({
             "schema": SCHEMA,
             "base": self.base,

@@ -37,6 +37,7 @@ pub(super) struct DriftModel {
     pub(super) own: Vec<Option<Evidence>>,
     /// Share of the class that is not the benchmark itself; 0 where the class tells nothing.
     pub(super) others: f64,
+    pub(super) is_of_one_pair: bool,
 }
 
 impl DriftModel {
@@ -54,6 +55,7 @@ impl DriftModel {
                 centre,
                 own: vec![None; cases.len()],
                 others,
+                is_of_one_pair: true,
             };
         }
         let rounds = (cases.iter().flat_map(|case| &case.pairs))
@@ -88,6 +90,7 @@ impl DriftModel {
             centre: 0.0,
             own,
             others,
+            is_of_one_pair: false,
         }
     }
 

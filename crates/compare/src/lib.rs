@@ -1,4 +1,5 @@
-//! Two baselines in, verdicts and an exit code out: matched by id in `rows` to a `case` each, judged together in
+//! Two baselines in, verdicts and an exit code out: matched by id in `rows` to a `case` each (with the `steps` of
+//! their clocks), judged together in
 //! `judge` on medians from `median` and the `evidence` at planned `analyses`, corrected for the launch `constant`, by how much
 //! processes of the same code differ, which `learn` and `drift` find, and shown as `sheet` and `show` word it, by `terminal`,
 //! `markdown`, `page` and `json`. `docs/comparing.md` says what was chosen and why.
@@ -21,6 +22,7 @@ mod power;
 mod rows;
 mod sheet;
 mod show;
+mod steps;
 mod terminal;
 pub mod verdict;
 

@@ -24,7 +24,8 @@ impl Comparison {
             code_list(&self.base),
             self.promise()
         );
-        let lines = self.unknown.iter().cloned().chain(self.finds());
+        let doubts = self.doubts.iter().chain(&self.unknown);
+        let lines = doubts.cloned().chain(self.finds());
         for line in lines.chain(self.layout()) {
             let _ = writeln!(text, "\n{}", escape(&line));
         }

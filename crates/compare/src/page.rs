@@ -30,6 +30,7 @@ impl Comparison {
             header { div.wrap {
                 p.brand { "crossover compare" }
                 h1 { (title) }
+                @for doubt in &self.doubts { p.machine { (visible(doubt)) } }
                 p.machine { b { (self.summary()) } ". " (self.promise()) }
                 @if let Some(layout) = self.layout() { p.machine { (layout) } }
             } }

@@ -47,10 +47,7 @@ impl Comparison {
     }
 
     fn of_class<'a>(&'a self, class: &'a Drift) -> impl Iterator<Item = &'a BenchmarkRow> {
-        let is_in = |row: &&BenchmarkRow| {
-            row.class == Some(class.class) && row.correction_ns.is_some() == class.is_corrected
-        };
-        self.rows.iter().filter(is_in)
+        self.rows.iter().filter(|row| class.has(row))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::case::{Case, Launching, RunPair};
 use crate::environment::marks;
 use crate::judge::{Judged, Judgement};
 use crate::median::{FEWEST_SAMPLES, Location, Median};
+use crate::steps;
 use crate::verdict::{Options, Verdict};
 use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
@@ -15,6 +16,7 @@ use crossover_results::store::baseline::Baseline;
 use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
 use crossover_words::sidecar::LaunchConstant;
+use crossover_words::units::time_fine;
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,39 @@ impl BenchmarkRow {
         (self.marks).extend(judged.is_doubted.then(|| IN_DOUBT.to_owned()));
     }
 
+    /// Takes the verdict on samples that have one value on each side. Counts need no statistics. Times may each be off
+    /// by the tick of their clock. Returns why there is no verdict.
+    fn take_constants(
+        &mut self,
+        [base, new]: [f64; 2],
+        tick: Option<f64>,
+        pairs: usize,
+        threshold: f64,
+    ) -> Option<String> {
+        let edge = 1.0 + threshold;
+        let (ratio, step) = (new / base, tick.unwrap_or(0.0) / base);
+        let (low, high) = (ratio - step, ratio + step);
+        self.verdict = match tick {
+            _ if ratio >= edge && (tick.is_none() || low > 1.0) => Verdict::Slower,
+            _ if ratio <= 1.0 / edge && (tick.is_none() || high < 1.0) => Verdict::Faster,
+            None => Verdict::Same,
+            Some(_) if low > 1.0 / edge && high < edge => Verdict::Same,
+            Some(_) => Verdict::Unsure,
+        };
+        self.judgement = Some(Judgement {
+            ratio,
+            low,
+            high,
+            resolution: step,
+            resolved_by: 1,
+            pairs,
+            confirmed: 0,
+            more_pairs: f64::INFINITY,
+        });
+        self.marks.extend(tick.map(ticks));
+        (self.verdict == Verdict::Unsure).then(|| ONE_VALUE.to_owned())
+    }
+
     /// Whether its verdict is final: after the pairs that chose what is tested, and at each interim
     /// analysis of the later ones.
     pub(super) fn is_decided(&self) -> bool {
@@ -84,6 +119,30 @@ impl BenchmarkRow {
 /// Why a benchmark has no verdict though its change is significant with the correction, or without it.
 const IN_DOUBT: &str = "significant only with or only without the correction for the launch constant, \
  which may have changed itself";
+
+/// How the samples of a pair are unsteady. The fastest sample does not depend on the others.
+fn unsteady(pairs: &[Sides<'_>], options: &Options) -> Option<String> {
+    let sides = pairs.iter().filter_map(Sides::both);
+    let mut results = sides.flat_map(|(base, new)| [("base", base), ("new", new)]);
+    let words = |(side, result): (&str, &Sampled)| {
+        let why = result
+            .unsteady()
+            .filter(|_| steps::step([result]).is_none())?;
+        Some(format!("{side}: {why}"))
+    };
+    results
+        .find_map(words)
+        .filter(|_| options.location == Location::Median)
+}
+
+/// Why times that are all equal may have no verdict.
+const ONE_VALUE: &str = "all samples of a side are equal, and the change is less than its clock can show: time more \
+ iterations together";
+
+/// The tick of a clock, in words.
+fn ticks(step: f64) -> String {
+    format!("the clock ticks by {}", time_fine(step))
+}
 
 /// The two results of a benchmark in a pair of runs.
 struct Sides<'a> {
@@ -125,11 +184,13 @@ pub(super) fn rows(
     let ids: BTreeSet<&String> = base
         .iter()
         .chain(new)
-        .flat_map(|b| b.results.keys())
+        .flat_map(|b| b.results.keys().chain(b.ids()))
         .chain(options.failed.keys())
         .collect();
+    let results = base.iter().chain(new).flat_map(|run| run.results.values());
+    let tick = steps::tick(results);
     ids.into_iter()
-        .map(|id| row(id, base, new, options))
+        .map(|id| row(id, base, new, tick, options))
         .collect()
 }
 
@@ -137,6 +198,7 @@ fn row(
     id: &str,
     base: &[Baseline],
     new: &[Baseline],
+    tick: Option<f64>,
     options: &Options,
 ) -> (BenchmarkRow, Option<Case>) {
     let mut pairs: Vec<Sides<'_>> = (base.iter().zip(new).enumerate())
@@ -156,13 +218,25 @@ fn row(
         new_ns: centre(pairs.iter().filter_map(|pair| pair.new), options),
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
-        marks: marks(&befores, &afters).into_iter().chain(unlike).collect(),
+        marks: (marks(&befores, &afters).into_iter().chain(unlike))
+            .chain(other_throughput(&befores, &afters))
+            .collect(),
         ..BenchmarkRow::default()
     };
     row.is_count = both().any(|s| s.is_count);
     let case = if let Some(how) = options.failed.get(id) {
         row.verdict = Verdict::Failed;
         Err(Some(how.clone()))
+    } else if let Some(why) = unreadable(id, base, new) {
+        row.verdict = Verdict::Unreadable;
+        Err(Some(why))
+    } else if let Some(how) = new
+        .iter()
+        .find_map(|run| run.failure(id))
+        .filter(|_| afters.is_empty())
+    {
+        row.verdict = Verdict::Failed;
+        Err(Some(how))
     } else if afters.is_empty() {
         row.verdict = Verdict::Gone;
         Err(why_absent(id, new, base))
@@ -171,32 +245,25 @@ fn row(
         Err(why_absent(id, base, new))
     } else {
         match (constant(&befores), constant(&afters), clocks.len()) {
-            // A count needs no statistics.
             (Some(base), Some(new), 1) if row.clock.is_none() => {
-                row.is_count = true;
-                let (ratio, edge) = (new / base, 1.0 + options.threshold);
-                row.verdict = match ratio {
-                    ratio if ratio >= edge => Verdict::Slower,
-                    ratio if ratio <= 1.0 / edge => Verdict::Faster,
-                    _ => Verdict::Same,
-                };
-                row.judgement = Some(Judgement {
-                    ratio,
-                    low: ratio,
-                    high: ratio,
-                    resolution: 0.0,
-                    resolved_by: 1,
-                    pairs: befores.len().min(afters.len()),
-                    confirmed: 0,
-                    more_pairs: f64::INFINITY,
-                });
-                Err(None)
+                let tick = tick.filter(|_| !row.is_count);
+                row.is_count = tick.is_none();
+                let pairs = befores.len().min(afters.len());
+                Err(row.take_constants([base, new], tick, pairs, options.threshold))
             }
             // A clock coarser than the benchmark shows the same time for different code.
             (Some(base), Some(new), 1) if base == new => Err(Some(BELOW_RESOLUTION.to_owned())),
             _ => case(&row, &pairs, &clocks, options).map_err(Some),
         }
     };
+    if case.as_ref().is_ok_and(|case| case.is_unsteady) {
+        row.marks.extend(unsteady(&pairs, options));
+    }
+    let step = case.as_ref().map_or(0.0, |case: &Case| case.step);
+    if step >= options.threshold / 10.0 && !row.is_count {
+        let step = step * row.base_ns.unwrap_or_default();
+        row.marks.push(ticks(step));
+    }
     let case = case.map_err(|reason| row.reason = reason).ok();
     row.class = case.as_ref().map(|case| case.class);
     row.uncorrected = case.as_ref().and_then(|case| match case.launching {
@@ -214,6 +281,22 @@ fn constant(runs: &[&Sampled]) -> Option<f64> {
     let is_first = |ns: &f64| (ns / first - 1.0).abs() <= ROUNDING;
     let are = |run: &&Sampled| run.ns.len() >= FEWEST_SAMPLES && run.ns.iter().all(is_first);
     runs.iter().all(are).then_some(first)
+}
+
+/// Why a result of `id` cannot be read. The other runs do not make up for it: a gate would pass by chance.
+fn unreadable(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<String> {
+    let runs = || base.iter().chain(new);
+    let mut pairs = runs().flat_map(|run| runs().map(move |other| (run, other)));
+    let problem = pairs.find_map(|(run, other)| run.unreadable(id, other))?;
+    Some(problem.to_string())
+}
+
+/// The work of an iteration, if both sides declare another.
+fn other_throughput(befores: &[&Sampled], afters: &[&Sampled]) -> Option<String> {
+    let declared = |side: &[&Sampled]| side.iter().find_map(|run| run.throughput.clone());
+    let (before, after) = (declared(befores)?, declared(afters)?);
+    (before != after)
+        .then(|| format!("the work of an iteration differs: base {before}, new {after}"))
 }
 
 /// Why `id` is missing on a `side`.
@@ -273,8 +356,14 @@ fn case(
         true => launching(pairs, options).map_or_else(Launching::Uncorrected, Launching::Kernels),
         false => Launching::Hidden,
     };
+    // Two processes, each with a deviation of its own.
+    let known = (pairs.iter()).find_map(|pair| pair.base?.known_deviation(&row.id));
+    let runs = (pairs.iter()).flat_map(|pair| pair.base.into_iter().chain(pair.new));
     Ok(Case {
         launching,
+        is_unsteady: judged.len() == 1 && unsteady(pairs, options).is_some(),
+        step: steps::step(runs).unwrap_or(0.0) / first.base.ns,
+        known_variance: known.map_or(0.0, |deviation| 2.0 * deviation.powi(2)),
         ..Case::of(class, judged)
     })
 }

@@ -15,8 +15,9 @@ use crossover_words::Clock;
 use crossover_words::text::visible;
 use crossover_words::units::{counted, percent_fine};
 
-pub(super) const VERDICTS: [Verdict; 7] = [
+pub(super) const VERDICTS: [Verdict; 8] = [
     Verdict::Failed,
+    Verdict::Unreadable,
     Verdict::Slower,
     Verdict::Faster,
     Verdict::Unsure,
@@ -45,34 +46,52 @@ impl Comparison {
             .map(|v| format!("{} {v}", self.count(v)))
             .collect();
         if counts.is_empty() {
-            "no benchmark".to_owned()
-        } else {
-            counts.join(", ")
+            return "no benchmark".to_owned();
         }
+        let commit = self
+            .commit
+            .as_ref()
+            .filter(|_| !self.options.on_one_machine);
+        let commit = commit.map(|commit| format!(" (both sides are commit {commit})"));
+        counts.join(", ") + &commit.unwrap_or_default()
     }
 
     /// The error rates of the verdicts.
     pub fn promise(&self) -> String {
-        format!(
-            "{2} Changes under {1} get no verdict. On average, at most {0} of the verdicts 'slower' \
-             and 'faster' are false; if nothing changed, the probability of any such verdict is {0}{3}.",
-            percent_fine(CHANGE_ERROR),
-            percent_fine(self.options.threshold),
-            match self.options.location {
-                Location::Median => "Times are medians of the samples.",
-                Location::Fastest => "The time of a process is that of its fastest sample.",
-            },
-            match self.layout() {
-                Some(_) => " (for equal memory layouts only)",
-                None => "",
-            }
-        )
+        let times = match self.options.location {
+            Location::Median => "Times are medians of the samples.",
+            Location::Fastest => "The time of a process is that of its fastest sample.",
+        };
+        let rates = match (self.unknown.is_empty(), self.is_of_one_pair()) {
+            (false, _) => "The machine of a side is unknown: another machine changes benchmarks as other code \
+                 does, so no error rate holds."
+                .to_owned(),
+            (true, true) => "Verdicts of one pair of runs are changes beyond what processes are known to differ \
+                 by; several pairs have error rates."
+                .to_owned(),
+            (true, false) => format!(
+                "On average, at most {0} of the verdicts 'slower' and 'faster' are false; if nothing changed, \
+                 the probability of any such verdict is {0}{1}.",
+                percent_fine(CHANGE_ERROR),
+                match self.layout() {
+                    Some(_) => " (for equal memory layouts only)",
+                    None => "",
+                }
+            ),
+        };
+        let threshold = percent_fine(self.options.threshold);
+        format!("{times} Changes under {threshold} get no verdict. {rates}")
+    }
+
+    fn is_of_one_pair(&self) -> bool {
+        self.drifts.iter().any(|drift| drift.pairs == 1)
     }
 
     /// Rows that changed, or exist on one side only.
     pub(super) fn changed_rows(&self) -> Vec<&BenchmarkRow> {
         self.of(&[
             Verdict::Failed,
+            Verdict::Unreadable,
             Verdict::Slower,
             Verdict::Faster,
             Verdict::Gone,
@@ -122,7 +141,11 @@ impl Comparison {
                 counted(drift.benchmarks, "benchmark"),
                 counted(drift.pairs, "pair"),
                 differ(drift.deviation),
-                can_be_seen(self.resolution(drift)),
+                match drift.doubt {
+                    Some(_) =>
+                        "only benchmarks that stand out from the others can be seen".to_owned(),
+                    None => can_be_seen(self.resolution(drift)),
+                }
             )
         };
         self.drifts.iter().map(line).collect()
@@ -197,7 +220,8 @@ impl Comparison {
 
     /// The smallest change that stored results can show.
     pub(super) fn finds(&self) -> Option<String> {
-        let rows = self.rows.iter();
+        let moved = |row: &&BenchmarkRow| self.drifts.iter().any(|drift| drift.moved(row));
+        let rows = self.rows.iter().filter(|row| !moved(row));
         let typical = median(rows.filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;
         Some(format!(
@@ -365,7 +389,7 @@ mod tests {
     #[test]
     fn counts_have_no_unit_and_no_clock() {
         let side = |more: f64| {
-            let counts = [("equal", 100_000.0), ("more", more)];
+            let counts = [("equal", 100_003.0), ("more", more)];
             [planted(
                 counts.map(|(id, count)| (id.to_owned(), vec![count; 10])),
             )]
@@ -374,8 +398,8 @@ mod tests {
             on_one_machine: true,
             ..Options::default()
         };
-        let text = compare(&side(100_000.0), &side(102_000.0), &options).text(true);
-        for shown in ["100,000", "slower"] {
+        let text = compare(&side(100_003.0), &side(102_007.0), &options).text(true);
+        for shown in ["100,003", "slower"] {
             assert!(text.contains(shown), "{text}");
         }
         assert_eq!(text.matches("same").count(), 2, "{text}");

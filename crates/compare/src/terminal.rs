@@ -22,8 +22,9 @@ impl Comparison {
         let width = columns(terminal().width());
         let line = |line: &str| wrapped(line, "", width);
         let mut text = String::new();
-        for known in self.unknown.iter().cloned().chain(self.finds()) {
-            text += &line(&known);
+        let doubts = self.doubts.iter().chain(&self.unknown);
+        for known in doubts.cloned().chain(self.finds()) {
+            text += &line(&visible(&known));
         }
         text += &line(&self.summary());
         if self.equal {
@@ -119,7 +120,7 @@ fn terminal_table(rows: &[&BenchmarkRow], width: u16) -> String {
     for (row, cells) in lines {
         let mut line: Vec<Cell> = cells.into_iter().map(Cell::new).collect();
         let colour = match row.verdict {
-            Verdict::Failed | Verdict::Slower => Some(Color::Red),
+            Verdict::Failed | Verdict::Unreadable | Verdict::Slower => Some(Color::Red),
             Verdict::Faster => Some(Color::Green),
             Verdict::Unsure => Some(Color::Yellow),
             _ => None,

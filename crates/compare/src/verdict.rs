@@ -23,6 +23,14 @@ pub(crate) const THRESHOLD: f64 = 0.01;
 pub(crate) const TOO_FEW: &str = "one pair of runs has fewer than four benchmarks of its class, so \
  the difference between two runs of the same code is unknown";
 
+/// Why unsteady results are not called from one pair of runs.
+pub(crate) const UNSTEADY: &str =
+    "one pair of runs, and its samples are unsteady: they have two modes, or spread widely";
+
+/// Why benchmarks that changed as most others did are not called from one pair of runs.
+pub(crate) const MOVED_TOGETHER: &str = "it changed with the others, and one pair of runs cannot tell the machine \
+ from the code";
+
 /// Where the linker put the functions of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
@@ -75,6 +83,8 @@ impl Default for Options {
 pub enum Verdict {
     /// A process of `ab` that ran it failed.
     Failed,
+    /// The result of a run cannot be read.
+    Unreadable,
     /// A change is shown, upwards and by the threshold or more.
     Slower,
     /// A change is shown, downwards and by the threshold or more.

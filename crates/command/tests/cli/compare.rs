@@ -261,11 +261,11 @@ pub(crate) fn broken_files_are_named_and_the_rest_compared() {
     let sample = dir(&stale).join("sample.json");
     let text = fs::read_to_string(&sample).unwrap();
     fs::write(&sample, text + "\n").unwrap();
-    let found = comparison(root.path(), "main mine", 0);
+    let found = comparison(root.path(), "main mine", 1);
     let reason = row(&found, &stale)["reason"].to_string();
     holds(&reason, "timed on an unknown clock and events-gated");
-    // Each is gone, with the reason, and named with its path.
-    assert_eq!(found["counts"]["gone"], 5, "{found:#}");
+    // Each has the reason, and is named with its path. A gate fails, also where the base is broken.
+    assert_eq!(found["counts"]["unreadable"], 5, "{found:#}");
     assert_eq!(found["benchmarks"].as_array().unwrap().len(), 20);
     for (id, reason) in [
         (empty, "the folder is empty"),
@@ -273,13 +273,11 @@ pub(crate) fn broken_files_are_named_and_the_rest_compared() {
         (&c, "(os error 2)"),
     ] {
         let row = row(&found, id);
-        assert_eq!(row["verdict"], "gone");
-        holds(&row["reason"].to_string(), "its result cannot be read: ");
+        assert_eq!(row["verdict"], "unreadable");
         holds(&row["reason"].to_string(), reason);
     }
-    comparison(root.path(), "main mine --fail-on any", 1);
-    let reversed = comparison(root.path(), "mine main", 0);
-    assert_eq!(reversed["counts"]["new"], 5);
+    let reversed = comparison(root.path(), "mine main", 1);
+    assert_eq!(reversed["counts"]["unreadable"], 5);
     holds(&row(&reversed, &a)["reason"].to_string(), "EOF");
     let problems = found["problems"].as_array().unwrap();
     assert_eq!(problems.len(), 6, "{problems:#?}");
@@ -307,11 +305,16 @@ pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
             reason: "too little memory".to_owned(),
         });
     });
-    let found = comparison(root, "main mine", 0);
+    // A result that was wrong on the new side is no clean comparison.
+    let found = comparison(root, "main mine", 1);
     let gone = row(&found, &id("before"));
     assert_eq!(gone["verdict"], "gone");
     assert_eq!(gone["reason"], "skipped: too little memory");
-    assert_eq!(row(&found, &id("wrong"))["reason"], "failed: wrong result");
+    let wrong = row(&found, &id("wrong"));
+    assert_eq!(
+        (&wrong["verdict"], &wrong["reason"]),
+        (&json!("failed"), &json!("failed: wrong result"))
+    );
     assert_eq!(verdict(&found, &id("after")), "new");
     comparison(root, "main mine --fail-on any", 1);
     // Nothing in common is no clean comparison.

@@ -85,22 +85,48 @@ fn constant(ns: f64, clock: Option<Clock>) -> Baseline {
 #[test]
 fn counts_that_do_not_vary_need_no_statistics() {
     for (new, verdict) in [
-        (100_000.0, Verdict::Same),
-        (100_900.0, Verdict::Same),
-        (102_000.0, Verdict::Slower),
-        (98_000.0, Verdict::Faster),
+        (100_003.0, Verdict::Same),
+        (100_901.0, Verdict::Same),
+        (102_007.0, Verdict::Slower),
+        (98_003.0, Verdict::Faster),
     ] {
         for on_one_machine in [false, true] {
             let options = Options {
                 on_one_machine,
                 ..Options::default()
             };
-            let [base, new] = [100_000.0, new].map(|count| [constant(count, None)]);
+            let [base, new] = [100_003.0, new].map(|count| [constant(count, None)]);
             let (row, case) = rows(&base, &new, &options).remove(0);
             assert!(case.is_none() && row.reason.is_none());
             assert_eq!(row.verdict, verdict, "{row:?}");
         }
     }
+}
+
+/// Of kernels that are timed by CUDA events one launch at a time, without a sidecar.
+#[test]
+fn times_of_a_coarse_clock_have_intervals_of_a_tick() {
+    for (base, new, verdict, low) in [
+        // 6.90 and 7.25 µs.
+        (7_168.0, 7_168.0, Verdict::Unsure, 0.857),
+        (7_168.0, 8_192.0, Verdict::Unsure, 1.0),
+        (7_168.0, 12_288.0, Verdict::Slower, 1.571),
+        (1_024_000.0, 1_025_024.0, Verdict::Same, 1.0),
+    ] {
+        let [base, new] = [base, new].map(|ns| [constant(ns, None)]);
+        let (row, _) = rows(&base, &new, &Options::default()).remove(0);
+        assert_eq!(row.verdict, verdict, "{row:?}");
+        assert!((row.judgement.unwrap().low - low).abs() < 1e-3, "{row:?}");
+        assert_eq!(row.marks, ["the clock ticks by 1.024 µs"]);
+    }
+    // Samples of two values.
+    let mut mixed = constant(7_168.0, None);
+    for ns in mixed.results.get_mut(ID).unwrap().ns.iter_mut().step_by(3) {
+        *ns += 1_024.0;
+    }
+    let (row, case) = rows(&[constant(7_168.0, None)], &[mixed], &Options::default()).remove(0);
+    assert!((case.unwrap().step - 1.0 / 7.0).abs() < 1e-9);
+    assert!(row.marks[0].contains("ticks by 1.024 µs"), "{row:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! known truth.
 
 mod launched;
-mod simulated;
+pub(crate) mod simulated;
 
 use crate::case::{Case, RunPair};
 use crate::judge::{Judged, judge};

@@ -19,7 +19,7 @@ pub struct Baseline {
     pub label: String,
     /// The benchmarks by full id.
     pub results: BTreeMap<String, Sampled>,
-    /// The runs that its sidecars name.
+    /// The runs that its sidecars name; without a name that of the results without a sidecar.
     pub runs: BTreeMap<String, RunRecord>,
     /// Files that could not be read.
     pub problems: Vec<Unreadable>,
@@ -42,6 +42,12 @@ impl Baseline {
         this.problems.extend(problems);
         let named = runs.into_iter().filter(|run| names.remove(&run.run));
         this.runs = named.map(|run| (run.run.clone(), run)).collect();
+        if this.results.values().any(|result| result.sidecar.is_none()) {
+            match runs::of_baseline(root, baseline) {
+                Ok(run) => this.runs.extend(run.map(|run| (String::new(), run))),
+                Err(error) => this.problems.push(error.into()),
+            }
+        }
         this.problems.extend(names.iter().map(|name| {
             let what = format!("run {name}");
             Unreadable::new(
@@ -141,22 +147,36 @@ impl Baseline {
         folders.find_map(|(id, held)| (held == folder).then_some(id.as_str()))
     }
 
+    /// Why the result of a benchmark cannot be read, if its folder is here; `other` knows the folder of an id that
+    /// this side may have lost.
+    pub fn unreadable(&self, id: &str, other: &Baseline) -> Option<&Unreadable> {
+        let lost = || (other.folder(id)).filter(|folder| self.held_in(folder).is_none());
+        self.broken.get(self.folder(id).or_else(lost)?)
+    }
+
+    /// How a benchmark failed in a run.
+    pub fn failure(&self, id: &str) -> Option<String> {
+        let mut failed = self.runs.values().flat_map(|run| &run.failed);
+        let failure = failed.find(|failure| failure.id == id)?;
+        Some(format!("failed: {}", failure.error))
+    }
+
+    /// The benchmarks that have a folder here, also where their samples could not be read.
+    pub fn ids(&self) -> impl Iterator<Item = &String> {
+        self.folders.keys()
+    }
+
     /// Why a benchmark has no result: its files cannot be read, a run failed or skipped it, or another one
     /// replaced it. `other` knows the folder of an id that this side may have lost.
     pub fn why_absent(&self, id: &str, other: &Baseline) -> Option<String> {
-        let lost = || (other.folder(id)).filter(|folder| self.held_in(folder).is_none());
-        let folder = self.folder(id).or_else(lost);
-        if let Some(problem) = folder.and_then(|folder| self.broken.get(folder)) {
+        if let Some(problem) = self.unreadable(id, other) {
             return Some(format!("its result cannot be read: {problem}"));
         }
-        let of_run = self.runs.values().find_map(|run| {
-            let failed = run.failed.iter().find(|failure| failure.id == id);
+        let skipped = self.runs.values().find_map(|run| {
             let skipped = run.skipped.iter().find(|skip| skip.covers(id));
-            failed
-                .map(|failure| format!("failed: {}", failure.error))
-                .or_else(|| Some(format!("skipped: {}", skipped?.reason)))
+            Some(format!("skipped: {}", skipped?.reason))
         });
-        of_run.or_else(|| self.shares_a_folder(id, other))
+        (self.failure(id).or(skipped)).or_else(|| self.shares_a_folder(id, other))
     }
 
     /// Why a benchmark of `other` may have no result here: Criterion makes folders of ids, and replaces

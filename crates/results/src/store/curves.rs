@@ -166,11 +166,14 @@ impl Benchmark {
         }
         let one_by_one = !matches!(launched, None | Some(Launches::Graph | Launches::Fused));
         class.short |= one_by_one && kernels > 1.0 && self.median_ns / kernels < HOST_BOUND_NS;
+        // What the host spends on a launch, however long the work takes.
+        class.short |= self.clock == Some(Clock::Submit);
         // Kernels that the host waits for differ as awaited calls do.
         let data = match (launched, self.role.data) {
             (Some(Launches::Synchronised | Launches::ReadBack), Residency::Queued) => {
                 Residency::Awaited
             }
+            (_, Residency::Queued) if self.clock == Some(Clock::Wall) => Residency::Awaited,
             (_, data) => data,
         };
         spread.deviation(class, data)

@@ -56,6 +56,17 @@ fn check(run: &mut RunRecord) -> bool {
     is_sound
 }
 
+/// The name of the record of a baseline whose results have no sidecar.
+pub fn name_of_baseline(baseline: &str) -> String {
+    format!("baselines/{baseline}")
+}
+
+/// The record that `crossover env --save` wrote beside a baseline.
+pub(super) fn of_baseline(root: &Path, baseline: &str) -> Result<Option<RunRecord>, FileError> {
+    let path = path(root, &name_of_baseline(baseline));
+    path.exists().then(|| read_json(&path, SCHEMA)).transpose()
+}
+
 /// Every record, oldest first, and what could not be read. Those dated in the future come before all
 /// others.
 pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {

@@ -6,14 +6,19 @@
 //! samples alone (Criterion's estimates are for its own comparisons).
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::model::id::Device;
 use crate::model::record::Sidecar;
+use crate::statistics::between_processes::BetweenProcesses;
 use crate::statistics::positive;
+use crate::statistics::unsteady::unsteady;
+use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, keeps};
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{
@@ -36,6 +41,8 @@ pub struct Sampled {
     pub clock: Option<Clock>,
     /// The launches of an iteration and their constant, if a file beside it has them.
     pub launches: Option<LaunchConstant>,
+    /// The declared work of an iteration, such as `1024 Elements`.
+    pub throughput: Option<String>,
 }
 
 impl Sampled {
@@ -48,13 +55,33 @@ impl Sampled {
         let path = dir.join(SAMPLE);
         let samples = read_bytes(&path)?;
         let ns = times(&path, &samples)?;
+        let benchmark: Option<BenchmarkFile> = read_json_as_it_stands(&dir.join(BENCHMARK)).ok();
         let beside = sidecar_of(dir, &samples, id).unwrap_or_else(|error| {
             let mut problem = Unreadable::from(error);
             problem.reason += ": its clock is unknown";
             problems.push(problem);
             Self::default()
         });
-        Ok(Self { ns, ..beside })
+        Ok(Self {
+            ns,
+            throughput: benchmark.and_then(|file| throughput(&file.throughput?)),
+            ..beside
+        })
+    }
+
+    /// Standard deviation of the logarithm of another process's median, as it is known of GPU code like this;
+    /// `None` of CPU code, which differs by the machine, and of results without a sidecar of the suite.
+    pub fn known_deviation(&self, id: &str) -> Option<f64> {
+        self.sidecar.as_ref()?;
+        let benchmark = Benchmark::of(id, PathBuf::new(), self).ok()?;
+        let is_known = benchmark.device == Device::Gpu;
+        is_known.then(|| benchmark.deviation(&BetweenProcesses::default()))
+    }
+
+    /// Why its samples are unsteady, in words.
+    pub fn unsteady(&self) -> Option<String> {
+        let measured = self.sidecar.as_ref().and_then(|it| it.unsteady.clone());
+        measured.or_else(|| unsteady(self.ns.clone(), self.clock.unwrap_or(Clock::Wall)))
     }
 
     /// The result in `dir`, if it has every file that the suite writes, each sound.
@@ -153,6 +180,15 @@ struct BenchmarkFile {
     group_id: String,
     function_id: Option<String>,
     value_str: Option<String>,
+    #[serde(default)]
+    throughput: Option<Value>,
+}
+
+/// Criterion's `{"Elements": 1024}` in words, whatever the kinds of its version.
+fn throughput(value: &Value) -> Option<String> {
+    let kinds = value.as_object()?.iter();
+    let words = kinds.map(|(kind, number)| visible(&format!("{number} {kind}")));
+    Some(Vec::from_iter(words).join(" and "))
 }
 
 #[derive(Deserialize)]

@@ -152,12 +152,15 @@ pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
 
 /// Copies all `values` on all cores, for the same reason.
 fn copy_into<T: Copy + Send + Sync>(places: &mut [MaybeUninit<T>], values: &[T]) {
-    let pieces = (places.par_chunks_mut(PIECE)).zip(values.par_chunks(PIECE));
-    pieces.for_each(|(to, from)| {
+    let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {
         for (to, from) in to.iter_mut().zip(from) {
             to.write(*from);
         }
-    });
+    };
+    if values.len() <= PIECE {
+        return copy((places, values));
+    }
+    (places.par_chunks_mut(PIECE).zip(values.par_chunks(PIECE))).for_each(copy);
 }
 
 #[cfg(test)]

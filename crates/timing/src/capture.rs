@@ -334,6 +334,11 @@ fn may_overlap(kernel: sys::CUgraphNode) -> Result<bool, CudaError> {
     // SAFETY: the caller has this node from a graph that is alive; the address is valid for the write.
     let status =
         unsafe { sys::cuGraphKernelNodeGetAttribute(kernel, attribute, value.as_mut_ptr()) };
+    // A driver that does not know the attribute launches no kernel with it.
+    use sys::CUresult::{CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED};
+    if matches!(status, CUDA_ERROR_INVALID_VALUE | CUDA_ERROR_NOT_SUPPORTED) {
+        return Ok(false);
+    }
     CudaError::check("cuGraphKernelNodeGetAttribute", status)?;
     // SAFETY: zeroed and filled by the driver, and any bits are a number.
     Ok(unsafe {

@@ -75,9 +75,20 @@ exported! { DRIVER:
         }
     }
 
-    // No kernel is launched with an attribute.
-    fn cuGraphKernelNodeGetAttribute(state, node: u64, _attribute: u32) => [u64; 8] {
-        work(state, node).map(|_| [0; 8])
+    // The data of an edge, of eight bytes, are those of a full dependency.
+    fn cuGraphGetEdges_v2(state, graph: u64, from: *mut u64, to: *mut u64, data: *mut u64, count: *mut usize) {
+        let nodes = &known(&mut state.graphs, graph, "graph")?.nodes;
+        let numbered = nodes.iter().enumerate();
+        let edges = numbered.flat_map(|(at, node)| node.after.iter().map(move |&before| [before, at]));
+        let edges: Vec<_> = edges.map(|edge| edge.map(|at| graph + 1 + at as u64)).collect();
+        if !from.is_null() {
+            for (at, [before, after]) in edges.iter().enumerate() {
+                put(from.wrapping_add(at), *before)?;
+                put(to.wrapping_add(at), *after)?;
+                put(data.wrapping_add(at), 0)?;
+            }
+        }
+        put(count, edges.len())
     }
 
     fn cuGraphInstantiateWithFlags(state, graph: u64, _flags: u64) -> u64 {

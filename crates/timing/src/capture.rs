@@ -34,8 +34,6 @@ pub struct Enqueued {
     pub graphs: u32,
     /// Copies, memory sets and other nodes.
     pub others: u32,
-    /// Whether a kernel may begin before the one before it has ended (programmatic dependent launch).
-    pub overlaps: bool,
 }
 
 impl Enqueued {
@@ -45,7 +43,6 @@ impl Enqueued {
         launches: 1,
         graphs: 1,
         others: 0,
-        overlaps: false,
     };
 
     /// The entries that it takes in the stream's queue.
@@ -72,6 +69,16 @@ impl ClockedDevice {
         self.replay(&graph)?;
         self.synchronize()?;
         Ok(Some(enqueued))
+    }
+
+    /// Whether a kernel may begin before the one before it has ended, of this iteration or the one before
+    /// (programmatic dependent launch). Two iterations are captured, and then run.
+    pub(crate) fn overlaps(&self, routine: Routine<'_>) -> Result<bool, TimingError> {
+        let captured = self.capture(&mut || routine().and_then(|()| routine()))?;
+        let overlaps = captured.overlaps()?;
+        self.replay(&captured.instantiate()?)?;
+        self.synchronize()?;
+        Ok(overlaps)
     }
 
     /// Captures the work that `routine` enqueues on the stream. None of it runs.
@@ -170,12 +177,9 @@ impl Captured {
     /// The work that it has.
     pub(crate) fn enqueued(&self) -> Result<Enqueued, CudaError> {
         let mut enqueued = Enqueued::default();
-        for (node, kind) in self.nodes()? {
+        for (_, kind) in self.nodes()? {
             match kind {
-                KERNEL => {
-                    enqueued.launches += 1;
-                    enqueued.overlaps |= may_overlap(node)?;
-                }
+                KERNEL => enqueued.launches += 1,
                 GRAPH => {
                     enqueued.launches += 1;
                     enqueued.graphs += 1;
@@ -184,6 +188,36 @@ impl Captured {
             }
         }
         Ok(enqueued)
+    }
+
+    /// Whether one of its kernels may begin before one that it depends on has ended.
+    fn overlaps(&self) -> Result<bool, CudaError> {
+        const PROGRAMMATIC: u8 = 1;
+        let mut count = 0;
+        let null = ptr::null_mut();
+        // SAFETY: `self` owns the graph; without lists the call only counts.
+        let status =
+            unsafe { sys::cuGraphGetEdges_v2(self.graph, null, null, ptr::null_mut(), &mut count) };
+        CudaError::check("cuGraphGetEdges", status)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        let [mut from, mut to] = [vec![ptr::null_mut(); count], vec![ptr::null_mut(); count]];
+        // SAFETY: zeros are a value of this struct of numbers.
+        let mut edges =
+            vec![unsafe { MaybeUninit::<sys::CUgraphEdgeData>::zeroed().assume_init() }; count];
+        // SAFETY: `self` owns the graph; the lists have room for `count` edges.
+        let status = unsafe {
+            sys::cuGraphGetEdges_v2(
+                self.graph,
+                from.as_mut_ptr(),
+                to.as_mut_ptr(),
+                edges.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        CudaError::check("cuGraphGetEdges", status)?;
+        Ok(edges.iter().any(|edge| edge.type_ == PROGRAMMATIC))
     }
 
     /// Why it cannot be replayed more than once, if its memory forbids it.
@@ -325,27 +359,6 @@ fn allocated(node: sys::CUgraphNode) -> Result<sys::CUdeviceptr, CudaError> {
     CudaError::check("cuGraphMemAllocNodeGetParams", status)?;
     // SAFETY: the struct was zeroed and filled by the driver, and an address is a number.
     Ok(unsafe { (*params).dptr })
-}
-
-/// Whether a kernel was launched with the attribute of programmatic dependent launch.
-fn may_overlap(kernel: sys::CUgraphNode) -> Result<bool, CudaError> {
-    let attribute = sys::CUkernelNodeAttrID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    let mut value = MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-    // SAFETY: the caller has this node from a graph that is alive; the address is valid for the write.
-    let status =
-        unsafe { sys::cuGraphKernelNodeGetAttribute(kernel, attribute, value.as_mut_ptr()) };
-    // A driver that does not know the attribute launches no kernel with it.
-    use sys::CUresult::{CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED};
-    if matches!(status, CUDA_ERROR_INVALID_VALUE | CUDA_ERROR_NOT_SUPPORTED) {
-        return Ok(false);
-    }
-    CudaError::check("cuGraphKernelNodeGetAttribute", status)?;
-    // SAFETY: zeroed and filled by the driver, and any bits are a number.
-    Ok(unsafe {
-        value
-            .assume_init_ref()
-            .programmaticStreamSerializationAllowed
-    } != 0)
 }
 
 /// Whether a copy in a graph reads or writes host memory that is not pinned.

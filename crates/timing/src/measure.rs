@@ -36,6 +36,22 @@ impl CudaTime {
         device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))
     }
 
+    /// Whether kernels of several iterations overlap by programmatic dependent launch. Two of them run.
+    ///
+    /// # Errors
+    /// It cannot be captured; the driver's errors.
+    #[doc(hidden)]
+    pub fn overlaps<E: Into<BoxError>>(
+        &self,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, TimingError> {
+        let Some(device) = self.device() else {
+            return Ok(false);
+        };
+        bind(&device.context)?;
+        device.overlaps(&mut || routine().map_err(|e| TimingError::from(e.into())))
+    }
+
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///

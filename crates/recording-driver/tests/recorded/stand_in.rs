@@ -87,9 +87,14 @@ impl StandIn {
             // One thread copies through pinned buffers, wherever this runs.
             .env("RAYON_NUM_THREADS", "2");
         // The runs and rows with a fault make too many calls for that.
-        let is_short = ["golden::", "timing::", "routines::held"]
-            .iter()
-            .any(|of| task.starts_with(of));
+        let is_short = [
+            "golden::",
+            "timing::",
+            "routines::held",
+            "routines::unawaited",
+        ]
+        .iter()
+        .any(|of| task.starts_with(of));
         if is_short {
             // Work beside the clock shows in the time of a wait.
             command

@@ -110,7 +110,7 @@ impl CudaTime {
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(&mut *routine)?)?;
         self.try_out(clock, &mut *routine)?;
-        launches.enqueued = device.count(routine)?;
+        launches.enqueued = device.count(&mut *routine)?;
         benchmarks.launches.set(launches);
         let made = launches.enqueued.map(Enqueued::all);
         if made == Some(0) {
@@ -119,7 +119,8 @@ impl CudaTime {
         if let Some(line) = miscounted(clock, iteration, made) {
             benchmarks.say(line);
         }
-        if launches.enqueued.is_some_and(|enqueued| enqueued.overlaps) {
+        let is_batched = matches!(clock, Clock::Events | Clock::EventsGated);
+        if is_batched && made.is_some() && device.overlaps(routine)? {
             benchmarks.say(OVERLAPS.to_owned());
         }
         Ok(match iteration {

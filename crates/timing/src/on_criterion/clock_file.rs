@@ -321,7 +321,6 @@ mod tests {
                 launches,
                 graphs,
                 others: 1,
-                overlaps: false,
             }),
             empty_ns,
         };

@@ -10,6 +10,7 @@ use crossover_draw::plot::Limit;
 use crossover_results::analysis::answer::confirmations::{RunAnswer, of_runs};
 use crossover_results::analysis::answer::crossover_answer::{self, best_cpu, headlines};
 use crossover_results::analysis::answer::curve::Curve;
+use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, RateKind};
 use crossover_results::model::LinkBytes;
@@ -110,11 +111,14 @@ impl<'a> GroupView<'a> {
         answers.find(|answer| answer.found.question == place)
     }
 
-    /// `2.6× faster`, at the largest size of an answer, which is named where the answers differ in it; `None`
-    /// where it is not known which side wins.
+    /// `2.6× faster`, at the largest size of an answer, which is named where the group was measured at a larger
+    /// one, or another answer has another; `None` where it is not known which side wins.
     pub(crate) fn speedup_at_the_largest(&self, answer: &GroupAnswer) -> Option<String> {
         let crossing = &answer.found.crossing;
-        let differs = |other: &GroupAnswer| other.found.crossing.largest != crossing.largest;
+        let differs = |other: &GroupAnswer| {
+            let is_larger = |at: &Speedup| at.size > crossing.largest && at.processes > 0;
+            other.found.crossing.largest != crossing.largest || other.speedup.iter().any(is_larger)
+        };
         let at = if self.answers.iter().any(differs) {
             format!(" at {}", self.topic.unit.write(crossing.largest as u64))
         } else {

@@ -11,6 +11,8 @@ pub(crate) struct Clock {
     /// The host's time: enqueueing a launch advances it slightly, a wait advances it to the end of the
     /// awaited work.
     pub(crate) host: Time,
+    /// Nanoseconds that a kernel on the current device takes longer.
+    pub(crate) longer: Time,
     /// Number of times drawn.
     drawn: u64,
 }

@@ -28,6 +28,10 @@ pub(crate) struct Device {
     retained: u32,
     /// Devices whose memory it may use.
     peers: BTreeSet<usize>,
+    /// Streams that have run kernels since the last context beside the primary one was destroyed.
+    kernel_streams: BTreeSet<u64>,
+    /// Resets of persisting lines since then.
+    resets: usize,
 }
 
 impl Device {
@@ -37,7 +41,17 @@ impl Device {
             context: 0,
             retained: 0,
             peers: BTreeSet::new(),
+            kernel_streams: BTreeSet::new(),
+            resets: 0,
         }
+    }
+
+    /// Notes that a stream runs a kernel. Returns by how many nanoseconds each kernel takes longer: each reset of
+    /// persisting lines counts as a stream.
+    pub(crate) fn runs_kernel(&mut self, stream: u64) -> u64 {
+        self.kernel_streams.insert(stream);
+        let is_long = self.kernel_streams.len() + self.resets > self.description.short_streams;
+        u64::from(is_long) * self.description.long_launch_ns
     }
 }
 
@@ -160,8 +174,51 @@ exported! { DRIVER:
         Ok(())
     }
 
+    // A context beside the primary one, which becomes current.
+    fn cuCtxCreate_v2(state, _flags: u32, ordinal: i32) -> u64 {
+        let context = state.made();
+        let on = state.device(ordinal)?.description;
+        let at = ordinal as usize;
+        let free = on.memory_bytes.saturating_sub(state.taken(at));
+        if on.context_bytes > free {
+            return Err(fault!(OUT_OF_MEMORY, "a context needs {} B and {free} B are free", on.context_bytes));
+        }
+        log!("create a second context of device {at}");
+        state.other_contexts.insert(context, (at, CURRENT.replace(context)));
+        Ok(context)
+    }
+
+    fn cuCtxDestroy_v2(state, context: u64) {
+        let ended = state.other_contexts.remove(&context);
+        let (at, before) =
+            ended.ok_or_else(|| fault!(INVALID_CONTEXT, "no such context was created"))?;
+        log!("destroy the second context of device {at}");
+        if CURRENT.get() == context {
+            CURRENT.set(before);
+        }
+        let device = &mut state.devices[at];
+        device.kernel_streams.clear();
+        device.resets = 0;
+        Ok(())
+    }
+
+    fn cuCtxGetLimit(state, limit: i32) -> usize {
+        let other = state.other_contexts.get(&CURRENT.get()).map(|(at, _)| *at);
+        let on = state.devices[other.map_or_else(|| state.current(), Ok)?].description;
+        match limit {
+            // Memory of the L2 cache that is set aside for persisting lines.
+            6 if on.compute_capability_major < 8 => {
+                Err(fault!(UNSUPPORTED_LIMIT, "no line persists on this device"))
+            }
+            6 if other.is_some() => Ok(on.l2_bytes as usize / 16 * 3),
+            6 => Ok(on.persisting_bytes),
+            other => Err(Fault::unknown("a limit", other)),
+        }
+    }
+
     fn cuCtxResetPersistingL2Cache(state) {
-        state.current()?;
+        let at = state.current()?;
+        state.devices[at].resets += 1;
         log!("reset the persisting lines of the L2 cache");
         Ok(())
     }

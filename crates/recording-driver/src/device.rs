@@ -85,6 +85,12 @@ description! {
     /// How much these times vary, in millionths to either side. With 0 every sample of Criterion is the
     /// same.
     variation_ppm: u64,
+    /// Number of streams that can run kernels before every kernel takes longer, until a second context was destroyed.
+    short_streams: usize,
+    /// Nanoseconds that a kernel then takes longer.
+    long_launch_ns: u64,
+    /// Bytes of the L2 cache that the primary context sets aside for persisting lines. Any other context has 3/16 of it.
+    persisting_bytes: usize,
     /// Whether it uses the memory of other devices that may, over NVLink.
     peer_access: bool,
     /// How many pieces of work a stream holds before an enqueueing call waits.

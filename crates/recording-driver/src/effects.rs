@@ -82,9 +82,9 @@ impl State {
             }
             Effect::Operations(operations) => {
                 let took = on.kernel_ns + (operations / on.flop_per_s as f64 * 1e9) as u64;
-                start + self.clock.vary(on, took)
+                start + self.clock.vary(on, took) + self.clock.longer
             }
-            Effect::Empty => start + self.clock.vary(on, on.empty_kernel_ns),
+            Effect::Empty => start + self.clock.vary(on, on.empty_kernel_ns) + self.clock.longer,
             Effect::Spin { nanoseconds, spun } => {
                 let took = nanoseconds.max(on.empty_kernel_ns);
                 if let Some(spun) = spun {

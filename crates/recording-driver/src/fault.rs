@@ -17,6 +17,7 @@ pub mod code {
     pub const INVALID_DEVICE: i32 = 101;
     pub const INVALID_IMAGE: i32 = 200;
     pub const INVALID_CONTEXT: i32 = 201;
+    pub const UNSUPPORTED_LIMIT: i32 = 215;
     pub const INVALID_HANDLE: i32 = 400;
     pub const NOT_FOUND: i32 = 500;
     pub const NOT_READY: i32 = 600;

@@ -27,6 +27,8 @@ const FIRST: u64 = 0x1000;
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) devices: Vec<Device>,
+    /// Contexts beside the primary ones, with their devices and the contexts that were current before.
+    pub(crate) other_contexts: BTreeMap<u64, (usize, u64)>,
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) memory: Memory,

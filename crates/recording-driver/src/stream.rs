@@ -139,7 +139,11 @@ impl State {
             return Progress::Nothing;
         };
         let start = enqueued.max(stream.time);
-        let on = self.devices[stream.device].description;
+        let device = &mut self.devices[stream.device];
+        let on = device.description;
+        if let Work::Kernel { .. } | Work::Graph(_) = work {
+            self.clock.longer = device.runs_kernel(handle);
+        }
         let mut end = None;
         if self.has_reached(&work, forced) {
             end = self.run(on, &work, start, forced);

@@ -52,6 +52,7 @@ pub(super) struct Gate {
     trial: Launch,
     spin: CudaFunction,
     empty: CudaFunction,
+    small: CudaFunction,
     /// Whether no other clock may take its place.
     required: bool,
     /// So many launches fit behind it,
@@ -91,6 +92,7 @@ impl Gate {
             gate: launch(GATE_TIMEOUT),
             spin,
             empty: function("crossover_empty")?,
+            small: function("crossover_small")?,
             required: mode == GateMode::Required,
             fits: 0,
             overflows: u32::MAX,
@@ -197,6 +199,11 @@ impl Gate {
     /// A kernel of one thread that ends at once.
     pub(super) fn empty(&self) -> Launch {
         Launch::new(self.empty.clone(), (1, 1, 1), (1, 1, 1))
+    }
+
+    /// A kernel each of whose threads reads and writes a number.
+    pub(super) fn small(&self) -> CudaFunction {
+        self.small.clone()
     }
 
     /// Enqueues a kernel of one thread that runs for `time`.

@@ -17,6 +17,7 @@ mod events;
 mod gate;
 mod graph;
 mod guard;
+mod launch_state;
 mod measure;
 #[cfg(feature = "criterion")]
 mod on_criterion;
@@ -51,13 +52,12 @@ pub use cuda_time::Announce;
 pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;
-#[doc(hidden)]
-pub use device::reset_persisting_lines;
 pub use error::{BoxError, TimingError};
 #[doc(hidden)]
 pub use events::EventPair;
 pub use gate::GateMode;
 pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
+pub use launch_state::LaunchState;
 pub use prepared_launch::LAUNCHES_PER_GATE;
 pub use prepared_launch::Launch;
 // Hidden items are for the suite of this repository: no promise.

@@ -202,10 +202,13 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
     })
 }
 
+/// Names of the driver's library.
+pub(crate) const DRIVER_LIBRARIES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+
 /// Whether the driver's library can be loaded. cudarc's own check exists only where cudarc loads the
 /// library at run time, and code that calls it does not compile beside `dynamic-linking`.
 fn is_driver_installed() -> bool {
-    ["libcuda.so.1", "libcuda.so"]
+    DRIVER_LIBRARIES
         .into_iter()
         // SAFETY: NVIDIA's library, whose initialisers and finalisers may run at any time.
         .any(|name| unsafe { Library::new(name) }.is_ok())

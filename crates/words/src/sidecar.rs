@@ -24,6 +24,10 @@ pub const SCHEMA: u32 = 1;
 pub const LAUNCHES: &str = "launches";
 /// See [`LAUNCHES`]; absent if there are none.
 pub const GRAPHS: &str = "graphs";
+/// Keys of the time of a graph of 32 small kernels before and after the samples, ns.
+pub const LAUNCH_PROBE: [&str; 2] = ["launch_probe_before_ns", "launch_probe_after_ns"];
+/// Key of the mark on a result after whose samples launches took longer than in a new process.
+pub const LONG_LAUNCHES: &str = "long_launches";
 /// See [`LAUNCHES`]: before and after the samples.
 pub const EMPTY_KERNEL: [&str; 2] = ["empty_kernel_before_ns", "empty_kernel_after_ns"];
 

@@ -6,24 +6,20 @@ use super::Bench;
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::suite::host::Timed;
 use crate::suite::missing::Missing;
-use crate::timing::{Clock, TimingError, reset_persisting_lines};
+use crate::suite::sampler::SampleSeries;
+use crate::timing::{Clock, TimingError};
 use crossover_machine::recorded::recorded;
-use crossover_words::sidecar::{EMPTY_KERNEL, GRAPHS, LAUNCHES, LaunchConstant};
+use crossover_words::sidecar::{
+    EMPTY_KERNEL, GRAPHS, LAUNCH_PROBE, LAUNCHES, LONG_LAUNCHES, LaunchConstant,
+};
 
 impl Bench<'_> {
     /// The constant of a launch on the clock of a stored result, ns.
-    ///
-    /// Once the driver has put work on eight streams beside the first, each launch takes 0.08 to 0.26 µs longer,
-    /// until another process has used the device. Each reset of persisting lines counts as a stream. Every
-    /// benchmark begins with as many as that takes, so that its time does not depend on those before.
     pub(super) fn launch_constant(&mut self, clock: Clock) -> Option<f64> {
         if !(self.row.is_gpu() && self.run.arguments.saves) {
             return None;
         }
-        let constant = || {
-            (0..16).try_for_each(|_| reset_persisting_lines())?;
-            self.run.machine.time.launch_constant(clock)
-        };
+        let constant = || self.run.machine.time.launch_constant(clock);
         let constant = (self.spent).on(Activity::Checks, constant);
         self.if_known("the launch constant", constant)
     }
@@ -43,7 +39,7 @@ impl Bench<'_> {
     pub(super) fn sidecar(
         &mut self,
         code: &mut Timed,
-        empty_before_ns: Option<f64>,
+        series: &mut SampleSeries,
     ) -> Result<Sidecar, Missing> {
         let mut notes = code.routine.notes();
         if self.row.is_gpu() && recorded() {
@@ -65,12 +61,26 @@ impl Bench<'_> {
             }
         }
         let empty_after_ns = self.launch_constant(code.clock);
-        if let Some(empty_ns) = empty_before_ns.zip(empty_after_ns).map(<[f64; 2]>::from) {
+        if let Some(empty_ns) = series
+            .empty_before_ns
+            .zip(empty_after_ns)
+            .map(<[f64; 2]>::from)
+        {
             extra.extend(EMPTY_KERNEL.map(str::to_owned).into_iter().zip(empty_ns));
             if let Some(note) = LaunchConstant::moved(empty_ns) {
                 eprintln!("note: {}: {note}", self.id);
                 notes.push(note);
             }
+        }
+        for (key, state) in LAUNCH_PROBE.into_iter().zip(series.launches) {
+            extra.extend(state.map(|state| (key.to_owned(), state.probe_ns)));
+        }
+        if series.launches[1].is_some_and(|state| state.is_long) {
+            extra.insert(LONG_LAUNCHES.to_owned(), 1.0);
+        }
+        if let Some(note) = series.launch_note.take() {
+            eprintln!("note: {}: {note}", self.id);
+            notes.push(note);
         }
         notes.append(&mut self.notes);
         let run = &mut *self.run;

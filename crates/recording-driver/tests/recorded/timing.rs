@@ -10,7 +10,7 @@ use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, re
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
     Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
-    TimingError, bind, open,
+    LaunchState, TimingError, bind, open,
 };
 use crossover_words::sidecar;
 use libtest_mimic::Trial;
@@ -153,10 +153,22 @@ fn test_with(
 pub(crate) fn tests() -> Vec<Trial> {
     // Every kernel takes exactly its time.
     let exact = "h200:variation_ppm=0";
+    let full = "h200:memory_bytes=1000000000";
+    let persisting = "h200:variation_ppm=0:persisting_bytes=1048576";
     let short = "h200:variation_ppm=0:queue_depth=256";
     let long = "h200:variation_ppm=0:queue_depth=4096";
     vec![
         test("known", exact, known),
+        test("launch state", exact, launch_state),
+        test("launch state in full memory", full, |on| {
+            let error = on.time.shorten_launches().unwrap_err().to_string();
+            assert!(
+                error.starts_with("cuCtxCreate_v2 failed: CUDA_ERROR_OUT_OF_MEMORY"),
+                "{error}"
+            );
+            on.is_known(&on.time)
+        }),
+        test_with("persisting", persisting, 0, &[SETS_ASIDE], persists),
         test("counted in a short queue", short, |on| counted(&on, 9, 3)),
         test("counted", exact, |on| counted(&on, 3, 700)),
         test("counted in a long queue", long, |on| counted(&on, 3, 1_000)),
@@ -195,6 +207,73 @@ fn begin(lines: &[String], words: &[&str]) {
     );
 }
 
+/// Launches get longer with the kernels of the eighth stream beside the first, until a second context was destroyed.
+fn launch_state(on: On) -> Result<(), BoxError> {
+    let [create, destroy] = ["create a second context", "destroy the second context"];
+    let restorations = |mark: &[String]| {
+        let lines = mark
+            .iter()
+            .filter(|line| line.starts_with(create) || line.starts_with(destroy));
+        lines.count() / 2
+    };
+    let expect = |state: Option<LaunchState>, is_long, restored: usize| {
+        let state = state.expect("the gate works");
+        let each = if is_long { 4_800.0 } else { 4_000.0 };
+        assert!(
+            (state.probe_ns / (32.0 * each) - 1.0).abs() < 1e-3,
+            "{state:?}"
+        );
+        assert_eq!(
+            (state.is_long, state.is_restored),
+            (is_long, restored > 0),
+            "{state:?}"
+        );
+        assert_eq!(restorations(&marked()), restored);
+    };
+    mark("begin");
+    expect(on.time.shorten_launches()?, false, 1);
+    // The first context is current again.
+    on.is_known(&on.time)?;
+    let streams = (0..8)
+        .map(|_| on.stream.context().new_stream())
+        .collect::<Result<Vec<_>, _>>()?;
+    for (at, stream) in streams.iter().enumerate() {
+        mark("beside");
+        expect(on.time.shorten_launches()?, false, 0);
+        // SAFETY: the kernel takes no arguments.
+        unsafe { on.empty.launch(stream) }?;
+        stream.synchronize()?;
+        expect(on.time.launch_state()?, at == 7, 0);
+    }
+    drop(streams);
+    mark("restored");
+    expect(on.time.shorten_launches()?, false, 1);
+    // The clock on cold data has no reset that would count as a stream.
+    on.launches(&on.time, Clock::EventsCold, 10)?;
+    mark("cold");
+    expect(on.time.launch_state()?, false, 0);
+    assert_eq!(
+        CudaTime::on_stream(&on.stream, GateMode::Off)?.shorten_launches()?,
+        None
+    );
+    Ok(())
+}
+
+const SETS_ASIDE: &str = "note: the program has set L2 memory aside for persisting lines";
+
+/// Lines of the L2 cache that persist are reset before each flush, which is noted once.
+fn persists(on: On) -> Result<(), BoxError> {
+    mark("cold");
+    on.launches(&on.time, Clock::EventsCold, 2)?;
+    on.launches(&on.time, Clock::EventsCold, 3)?;
+    let lines = marked();
+    let resets = lines
+        .iter()
+        .filter(|line| line.starts_with("reset the persisting lines"));
+    assert_eq!(resets.count(), 5);
+    Ok(())
+}
+
 /// The clocks read the driver's virtual time, with the flushes, the gate, the records and the waits in order,
 /// and leave nothing behind.
 fn known(on: On) -> Result<(), BoxError> {
@@ -213,10 +292,10 @@ fn known(on: On) -> Result<(), BoxError> {
     mark("cold");
     is(on.launches(&on.time, Clock::EventsCold, 10)?, 10.0 * KERNEL);
     let lines = marked();
-    let [reset, flush] = ["reset the persisting lines", "set 125829120 B of d"];
+    let flush = "set 125829120 B of d";
     let flushes = lines.iter().filter(|line| line.starts_with(flush));
     assert_eq!(flushes.count(), 10);
-    let window = [reset, flush, gate, record, empty, record, wait];
+    let window = [flush, gate, record, empty, record, wait];
     begin(&lines[lines.len() - window.len()..], &window);
     // Other streams are looked at outside of the window.
     on.time.ignore_other_streams(false);

@@ -94,8 +94,17 @@ impl CudaTime {
         {
             benchmarks.say(without_gate(clock, reason));
         }
+        // Both explain a result, and are no reason to lose a benchmark.
+        let unknown = |error| {
+            benchmarks.say(format!("the launch constant is unknown: {error}"));
+            None
+        };
+        let state = self.launch_state().unwrap_or_else(unknown);
+        if state.is_some_and(|state| state.is_long) {
+            benchmarks.say(LONG.to_owned());
+        }
         let mut launches = CountedLaunches {
-            // It corrects comparisons, and is no reason to lose a benchmark.
+            probe_ns: state.map(|state| state.probe_ns),
             empty_ns: self.launch_constant(clock).unwrap_or_else(|error| {
                 benchmarks.say(format!("the launch constant is unknown: {error}"));
                 None
@@ -141,6 +150,10 @@ const TRACKED: &str = "the context has several streams, which cudarc orders by e
 /// The note if kernels of a batch overlap.
 const OVERLAPS: &str = "a routine makes programmatic dependent launches: on events and events-gated its kernels overlap, \
     so a time is the throughput of a queue of them; events-cold times one alone";
+
+/// The note if launches are long when a benchmark begins.
+const LONG: &str = "launches take longer since an earlier benchmark, by kernels or memory sets on eight more streams or by \
+    resets of persisting lines: call CudaTime::shorten_launches before each benchmark, or use fewer streams";
 
 fn is_profile_time(argument: &std::ffi::OsStr) -> bool {
     let argument = argument.to_string_lossy();

@@ -14,10 +14,12 @@ use serde_json::{Map, Value, json};
 
 use super::write;
 use crate::capture::Enqueued;
+use crate::launch_state::is_longer;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
 use crossover_words::sidecar::{
-    EMPTY_KERNEL, FILE, GRAPHS, LAUNCHES, LaunchConstant, SAMPLES, SCHEMA, digest, read,
+    EMPTY_KERNEL, FILE, GRAPHS, LAUNCH_PROBE, LAUNCHES, LaunchConstant, SAMPLES, SCHEMA, digest,
+    read,
 };
 
 /// Criterion's name for the newest result.
@@ -27,6 +29,9 @@ const MAX_DEPTH: usize = 8;
 /// The note on results without a report.
 const NO_REPORT: &str = "Criterion drew no HTML report, which takes gnuplot or its feature plotters: in Cargo.toml, add \
     criterion = { version = \"0.8\", features = [\"plotters\"] } (--noplot leaves this note out)";
+/// The note on a result during which launches became longer.
+const LONGER: &str = "launches became longer during this benchmark or the next one's set-up: its kernels or memory sets ran \
+    on eight more streams, or persisting lines of the L2 cache were reset";
 /// Some file systems round the time of a file to steps of this length.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -39,11 +44,12 @@ struct Taken {
     launches: CountedLaunches,
 }
 
-/// The launches of an iteration, as far as they were counted, and the constant of a launch when the
-/// benchmark began, on a clock with a gate.
+/// The launches of an iteration, as far as they were counted; when the benchmark began, the probe of the launches, and
+/// on a clock with a gate the constant of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CountedLaunches {
     pub(super) enqueued: Option<Enqueued>,
+    pub(super) probe_ns: Option<f64>,
     pub(super) empty_ns: Option<f64>,
 }
 
@@ -107,10 +113,15 @@ impl Ledger {
                 ));
             }
             let extra = figures(&taken[last..]);
+            let [before, after] = LAUNCH_PROBE.map(|key| extra.get(key).and_then(Value::as_f64));
+            let note = (before
+                .zip(after)
+                .filter(|(before, after)| is_longer(*after, *before)))
+            .map(|_| LONGER);
             let moved = LaunchConstant::of(&json!({"extra": extra}));
             let moved = moved.and_then(|of| LaunchConstant::moved(of.empty_ns));
             said.extend(moved.map(|moved| format!("{name}: {moved}")));
-            said.extend(write_beside(&folder, &samples, clock, &extra).err());
+            said.extend(write_beside(&folder, &samples, clock, &extra, note).err());
             let no_report = NO_REPORT.to_owned();
             if cannot_plot && !folder.join("report").exists() && !said.contains(&no_report) {
                 said.push(no_report);
@@ -143,11 +154,15 @@ fn write_beside(
     samples: &[u8],
     clock: Clock,
     extra: &Map<String, Value>,
+    note: Option<&str>,
 ) -> Result<(), String> {
     let of = digest(samples);
     let mut fields = json!({"schema": SCHEMA, "clock": clock.name(), "samples": of});
     if !extra.is_empty() {
         fields["extra"] = extra.clone().into();
+    }
+    if let Some(note) = note {
+        fields["notes"] = json!([note]);
     }
     let text = fields.to_string();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -159,23 +174,30 @@ fn write_beside(
     Ok(())
 }
 
-/// The figures about the launches of the first of these measurements, and about the constant of a launch
-/// before it and when the next benchmark on its clock began.
+/// The figures about the launches of the first of these measurements; the probe of the launches before it and when the
+/// next benchmark began, and the constant of a launch before it and when the next benchmark on its clock began.
 fn figures(taken: &[Taken]) -> Map<String, Value> {
     let Taken {
         clock, launches, ..
     } = taken[0];
-    let Some(before) = launches.empty_ns else {
-        return Map::new();
-    };
-    let mut next = (taken.iter()).filter(|next| next.clock == clock && next.launches != launches);
-    let after = next.find_map(|next| next.launches.empty_ns);
+    let mut next = (taken.iter()).filter(|next| next.launches != launches);
+    let probed_after = next.clone().find_map(|next| next.launches.probe_ns);
+    let after = next.find_map(|next| next.launches.empty_ns.filter(|_| next.clock == clock));
     let graphs = |of: Enqueued| Some(of.graphs).filter(|graphs| *graphs > 0);
+    let enqueued = launches.enqueued.filter(|_| launches.empty_ns.is_some());
     let figures = [
-        (LAUNCHES, launches.enqueued.map(|of| of.launches.into())),
-        (GRAPHS, launches.enqueued.and_then(graphs).map(f64::from)),
-        (EMPTY_KERNEL[0], Some(before)),
-        (EMPTY_KERNEL[1], after),
+        (LAUNCHES, enqueued.map(|of| of.launches.into())),
+        (GRAPHS, enqueued.and_then(graphs).map(f64::from)),
+        (EMPTY_KERNEL[0], launches.empty_ns),
+        (
+            EMPTY_KERNEL[1],
+            after.filter(|_| launches.empty_ns.is_some()),
+        ),
+        (LAUNCH_PROBE[0], launches.probe_ns),
+        (
+            LAUNCH_PROBE[1],
+            probed_after.filter(|_| launches.probe_ns.is_some()),
+        ),
     ];
     let known = figures.into_iter();
     let known = known.filter_map(|(key, figure)| Some((key.to_owned(), figure?.into())));
@@ -322,6 +344,7 @@ mod tests {
                 graphs,
                 others: 1,
             }),
+            probe_ns: Some(if graphs == 0 { 31_000.0 } else { 37_000.0 }),
             empty_ns,
         };
         for (id, ns, clock, launches) in [
@@ -352,6 +375,11 @@ mod tests {
             let file = read(&root.0.path().join(id).join("base"), |_| true).unwrap();
             let fields = file.fields.unwrap();
             assert_eq!(LaunchConstant::of(&fields), of, "{id}: {fields}");
+            assert_eq!(
+                fields["notes"][0].is_string(),
+                id == "a/wall",
+                "{id}: {fields}"
+            );
         }
     }
 

@@ -435,6 +435,12 @@ impl Gpu {
         }
     }
 
+    /// A stream that is not ordered with others. Kernels and memory sets belong on [`other_streams`](Self::other_streams):
+    /// each further stream that runs some counts towards those that make all launches longer.
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
+        self.context.new_stream().called("cuStreamCreate")
+    }
+
     /// More streams, not ordered with each other. All routines share them.
     pub(crate) fn other_streams(&self) -> &[Arc<CudaStream>] {
         &self.others

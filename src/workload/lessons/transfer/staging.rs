@@ -102,14 +102,14 @@ impl Staging {
                 pending: None,
             })
         };
-        // Uploads share one direction of the link, and keep their order.
-        let streams = match direction {
-            Direction::Up => &gpu.other_streams()[..1],
-            Direction::Down => gpu.other_streams(),
-        };
-        let lane = |at: usize| -> Result<Lane, CudaError> {
+        let lane = |_| -> Result<Lane, CudaError> {
             Ok(Lane {
-                stream: streams[at % streams.len()].clone(),
+                stream: match direction {
+                    // Uploads share one direction of the link, and keep their order.
+                    Direction::Up => gpu.other_streams()[0].clone(),
+                    // Streams that only copy do not make launches longer.
+                    Direction::Down => gpu.new_stream()?,
+                },
                 slots: [slot()?, slot()?],
             })
         };

@@ -293,9 +293,9 @@ impl<'a> Bench<'a> {
         let verified = self.verify_again(prepared, &mut series)?;
         let sidecar = Sidecar {
             verified,
-            monitor: series.telemetry,
-            unsteady: series.unsteady,
-            ..self.sidecar(&mut prepared.code, series.empty_before_ns)?
+            monitor: series.telemetry.take(),
+            unsteady: series.unsteady.take(),
+            ..self.sidecar(&mut prepared.code, &mut series)?
         };
         let baseline = self.run.arguments.baseline.as_deref();
         let result = self.folder.finish(sidecar, baseline)?;
@@ -317,6 +317,11 @@ impl<'a> Bench<'a> {
         let plan = prepared.sampling;
         sample_as_planned(plots, &plan);
         let inputs = self.checksums(&prepared.code)?;
+        let several = self.group.on_several;
+        let probes = (self.row.is_gpu() && saves && is_timed).then_some(several);
+        let shortened = || (self.run.machine).shorten_launches(several);
+        let launches =
+            probes.map_or(Ok(None), |_| (self.spent).on(Activity::Launches, shortened))?;
         let empty_before_ns = self.launch_constant(prepared.code.clock);
         let sampled_before = self.folder.sampled_at();
         let run = &*self.run;
@@ -325,6 +330,7 @@ impl<'a> Bench<'a> {
         // In turns the spread between processes counts. A routine that times itself would only return
         // the same times again.
         sampler.retakes = saves && run.turns.is_none() && is_timed && !run.arguments.is_quick();
+        (sampler.probes, sampler.launches) = (probes, launches);
         sampler.is_guarded = is_guarded && is_timed;
         sampler.doubt = self.doubts.first().map(Doubt::to_string);
         sampler.monitor = is_watched.then(|| run.machine.monitor()).flatten();
@@ -356,7 +362,9 @@ impl<'a> Bench<'a> {
                     } else {
                         Activity::Samples
                     };
-                    spent.add(activity, took);
+                    let on_launches = sampler.launch_time.take();
+                    spent.add(Activity::Launches, on_launches);
+                    spent.add(activity, took.saturating_sub(on_launches));
                     sample.unwrap_or_else(|missing| {
                         failure = Some(missing);
                         panic!("there is no sample")
@@ -364,8 +372,9 @@ impl<'a> Bench<'a> {
                 });
             });
         });
-        let mut series = sampler.end();
         spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
+        let series = sampler.end();
+        spent.add(Activity::Launches, sampler.launch_time.take());
         if let Err(panic) = outcome {
             if let Some(missing) = failure {
                 return Err(missing);
@@ -381,6 +390,7 @@ impl<'a> Bench<'a> {
                 panic.lines().next().unwrap_or_default()
             );
         }
+        let mut series = series?;
         series.empty_before_ns = empty_before_ns;
         if self.checksums(&prepared.code)? == inputs {
             Ok(series)

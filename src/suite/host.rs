@@ -1,7 +1,7 @@
 //! The machine as the suite uses it. Its GPU is probed without a context, opened when first
 //! needed, and lost for good after an error that poisons the context.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::model::environment::{Environment, FurtherGpu};
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
 use crate::suite::planned::MachineMemory;
-use crate::timing::{Clock, CudaTime, DeviceProperties, TimingError};
+use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, TimingError};
 use crate::workload::choices::Choices;
 use crate::workload::routine::{Routine, RoutineError};
 use crossover_machine::absence::Absence;
@@ -55,6 +55,13 @@ pub(super) struct Host {
     pub(super) ranks: Option<Rc<OtherRanks>>,
     /// The package whose code is measured; `None` if it is this one.
     pub(super) package: Option<Package>,
+    /// Whether launches count as short when the device is opened, without a restoration: in a process that was started
+    /// for a few benchmarks.
+    pub(super) opens_short: bool,
+    /// Whether the note on unknown launches was printed.
+    pub(super) launches_noted: Cell<bool>,
+    /// Clocks of the devices beside the first.
+    beside: RefCell<Vec<CudaTime>>,
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
@@ -72,6 +79,9 @@ impl Host {
             kernels: SharedKernels::default(),
             ranks: None,
             package: None,
+            opens_short: settings.turns.is_some(),
+            launches_noted: Cell::new(false),
+            beside: RefCell::default(),
             settings: settings.clone(),
             probed: OnceCell::new(),
             opened: OnceCell::new(),
@@ -97,9 +107,24 @@ impl Host {
                 let mut gpu = gpu.with_further(further);
                 gpu.ranks.clone_from(&self.ranks);
                 self.time.attach(gpu.stream(), self.settings.gate)?;
+                if self.opens_short {
+                    // After an error, the first benchmark probes again.
+                    let _ = self.known_launches(self.time.launch_state());
+                }
                 Ok(Rc::new(gpu))
             })
             .clone()
+    }
+
+    /// Clocks of the opened devices beside it.
+    pub(super) fn clocks_beside(&self, gpu: &Gpu) -> Result<Ref<'_, [CudaTime]>, CudaError> {
+        let opened = gpu.opened_beside();
+        let mut clocks = self.beside.borrow_mut();
+        for beside in &opened[clocks.len().min(opened.len())..] {
+            clocks.push(CudaTime::on_stream(beside.stream(), self.settings.gate)?);
+        }
+        drop(clocks);
+        Ok(Ref::map(self.beside.borrow(), Vec::as_slice))
     }
 
     /// The devices beside it that the settings name, and their links, which are tried in child processes.

@@ -15,6 +15,7 @@ mod group_cache;
 mod guarded;
 pub(crate) mod host;
 pub(crate) mod journal;
+mod launches;
 mod measure;
 pub(crate) mod missing;
 mod planned;

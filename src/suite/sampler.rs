@@ -1,16 +1,19 @@
 //! The samples of a benchmark, as Criterion asks for them. An unsteady series of samples is taken again before
 //! Criterion gets the first of them.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::model::telemetry::Telemetry;
 use crate::suite::guarded::run_again;
 use crate::suite::host::Timed;
+use crate::suite::launches::{NotAgain, long_launches};
 use crate::suite::missing::Missing;
 use crate::suite::run::Run;
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::suite::turns::Turns;
+use crate::timing::LaunchState;
 use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
 use crossover_machine::nvml::Monitor;
@@ -34,6 +37,10 @@ pub(super) struct SampleSeries {
     pub(super) is_run_again: bool,
     /// The constant of a launch before them, ns.
     pub(super) empty_before_ns: Option<f64>,
+    /// Launches before and after them, where they were probed.
+    pub(super) launches: [Option<LaunchState>; 2],
+    /// That launches became long, in words.
+    pub(super) launch_note: Option<String>,
 }
 
 impl SampleSeries {
@@ -53,6 +60,14 @@ pub(super) struct Sampler<'a> {
     plan: Sampling,
     /// Whether an unsteady series is taken again.
     pub(super) retakes: bool,
+    /// Whether launches are probed after the samples; `Some(true)` on all devices.
+    pub(super) probes: Option<bool>,
+    /// Launches before the samples.
+    pub(super) launches: Option<LaunchState>,
+    /// Why launches that became long are no reason for a second series.
+    not_again: Option<NotAgain>,
+    /// The time that went to probes and restorations since this was last taken.
+    pub(super) launch_time: Cell<Duration>,
     /// Whether the time of a single run is compared with the samples.
     pub(super) is_guarded: bool,
     /// A reason from before the samples not to trust them.
@@ -76,6 +91,10 @@ impl<'a> Sampler<'a> {
             code,
             plan,
             retakes: false,
+            probes: None,
+            launches: None,
+            not_again: None,
+            launch_time: Cell::default(),
             is_guarded: false,
             doubt: None,
             monitor: None,
@@ -104,15 +123,40 @@ impl<'a> Sampler<'a> {
     }
 
     /// The samples that Criterion was given.
-    pub(super) fn end(mut self) -> SampleSeries {
+    pub(super) fn end(&mut self) -> Result<SampleSeries, Missing> {
         let series = self.series.take();
-        let taken = series.filter(|series| series.samples == self.given);
-        taken.unwrap_or_else(|| SampleSeries {
+        let given = std::mem::take(&mut self.given);
+        if let Some(taken) = series.filter(|series| series.samples == given) {
+            return Ok(taken);
+        }
+        let launches = self.launches_after()?;
+        let is_long = launches[1].filter(|state| state.is_long);
+        Ok(SampleSeries {
             telemetry: self.watch.take().map(Watch::finish),
-            samples: self.given,
-            unsteady: self.doubt,
+            samples: given,
+            unsteady: self.doubt.take(),
+            launches,
+            launch_note: is_long.map(|state| long_launches(state, None)),
             ..SampleSeries::default()
         })
+    }
+
+    /// Launches before and after the samples.
+    fn launches_after(&self) -> Result<[Option<LaunchState>; 2], RoutineError> {
+        let probe = |several| self.run.machine.launch_state(several);
+        let after = self
+            .probes
+            .map_or(Ok(None), |several| self.on_launches(|| probe(several)));
+        Ok([self.launches, after?])
+    }
+
+    /// Runs `work`, and adds its time to that of probes and restorations.
+    fn on_launches<T>(&self, work: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let value = work();
+        self.launch_time
+            .set(self.launch_time.get() + begun.elapsed());
+        value
     }
 
     /// Starts to read the device. If the system refuses a thread, missing telemetry is the least problem.
@@ -124,19 +168,41 @@ impl<'a> Sampler<'a> {
     }
 
     /// All samples of a benchmark, of which the first has these iterations: those of a second series where the first
-    /// is unsteady, unless it [`is_long`].
+    /// is unsteady, or launches became long during it, unless it [`is_long`].
     fn steady_series(&mut self, iterations: u64) -> Result<SampleSeries, Missing> {
         let first = self.series(iterations)?;
         let is_over = || interrupt::signal().is_some();
         let is_again = !is_long(self.code.launches, self.plan.iteration) && !is_over();
-        if first.unsteady.is_none() || !is_again {
-            return Ok(first);
+        let mut series = match is_again && self.wants_another(&first)? {
+            true => match self.series(iterations) {
+                // After a signal an unsteady result is better than none.
+                Err(_) if is_over() => first,
+                second => second?,
+            },
+            false => first,
+        };
+        let is_long = series.launches[1].filter(|state| state.is_long);
+        series.launch_note = is_long.map(|state| long_launches(state, self.not_again));
+        Ok(series)
+    }
+
+    /// Whether a second series is to be taken after the first. Long launches are restored before.
+    fn wants_another(&mut self, first: &SampleSeries) -> Result<bool, Missing> {
+        let is_unsteady = first.unsteady.is_some();
+        let after = first.launches[1].filter(|state| state.is_long);
+        let Some((state, several)) = after.zip(self.probes) else {
+            return Ok(is_unsteady);
+        };
+        let begun = Instant::now();
+        self.not_again = self.run.machine.restore_after(self.code, several)?;
+        self.launches = self.run.machine.launch_state(several)?;
+        let took = begun.elapsed();
+        self.launch_time.set(self.launch_time.get() + took);
+        if self.not_again.is_none() {
+            let why = long_launches(state, None);
+            eprintln!("note: {} is measured again: {why}", self.id);
         }
-        match self.series(iterations) {
-            // After a signal an unsteady result is better than none.
-            Err(_) if is_over() => Ok(first),
-            second => second,
-        }
+        Ok(is_unsteady || self.not_again.is_none())
     }
 
     /// Takes a series, and runs the code once more into a poisoned output.
@@ -148,6 +214,7 @@ impl<'a> Sampler<'a> {
             series.samples.push((iterations, ns));
         }
         series.telemetry = self.watch.take().map(Watch::finish);
+        series.launches = self.launches_after()?;
         let ns = series.ns();
         // A routine that went wrong under load, or after the first run, was not worth timing.
         let doubt = run_again(

@@ -10,7 +10,7 @@ use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::host::{Host, Timed};
 use crate::suite::sampling_plan::warm_up_in_turns;
 use crate::suite::verify::passes;
-use crate::timing::catch_panic;
+use crate::timing::{LaunchState, catch_panic};
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_machine::recorded::recorded;
@@ -42,6 +42,7 @@ fn carry_out(
     let mut machine = Host::new(&Settings::from_env()?);
     // The recording driver works only when it is waited for.
     machine.time.ignore_other_streams(recorded());
+    machine.opens_short = true;
     machine.kernels = SharedKernels(order.kernels);
     machine.choices.hand_over(order.choices);
     for task in order.tasks {
@@ -67,7 +68,8 @@ struct Contender<'a> {
     machine: &'a Host,
     /// Iterations of a sample.
     iterations: u64,
-    /// Samples still to take.
+    /// Samples of a series, and those of it that are still to take.
+    samples: usize,
     left: usize,
     /// Iterations before each sample, to warm the caches.
     warm_up: u64,
@@ -101,14 +103,29 @@ impl AnyGroup {
             .iter()
             .map(|row| Contender::new(row, &inputs, machine, task.verify));
         let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
-        let mut sides: Vec<_> = contenders.iter_mut().collect();
-        let samples = take_turns(&mut sides, Duration::MAX, |_| false)?;
+        let several = self.on_several;
+        let is_long = |state: Option<LaunchState>| state.is_some_and(|state| state.is_long);
+        let before = machine.shorten_launches(several)?;
+        let mut samples = in_turns(&mut contenders)?;
+        let is_longer = !is_long(before) && is_long(machine.launch_state(several)?);
+        if is_longer && !is_long(machine.shorten_launches(several)?) {
+            samples = in_turns(&mut contenders)?;
+        }
         let medians = rows
             .iter()
             .zip(samples)
             .filter_map(|(row, samples)| Some((row.function(), 1e9 * median(samples)?)));
         Ok(medians.collect())
     }
+}
+
+/// Lets implementations take turns, and returns the samples of each, s.
+fn in_turns(contenders: &mut [Contender<'_>]) -> Result<Vec<Vec<f64>>, RoutineError> {
+    for contender in contenders.iter_mut() {
+        contender.left = contender.samples;
+    }
+    let mut sides: Vec<_> = contenders.iter_mut().collect();
+    take_turns(&mut sides, Duration::MAX, |_| false)
 }
 
 impl<'a> Contender<'a> {
@@ -140,7 +157,8 @@ impl<'a> Contender<'a> {
             code,
             machine,
             iterations,
-            left: (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES),
+            samples: (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES),
+            left: 0,
             warm_up,
             first: (warm_up == 0).then_some(1e-9 * iteration),
         })

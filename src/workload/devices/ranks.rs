@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::Announce;
+use crate::timing::{Announce, CudaTime};
 use crate::workload::devices::all_reduce::{AllReduce, Identity, Results, of_this_process};
 use crate::workload::devices::{OnDevices, worst};
 use crate::workload::prepare::in_version;
@@ -39,6 +39,8 @@ enum Order {
     Run { routine: Option<u64>, runs: u64 },
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
+    /// Probe the launches, and restore long ones before if that is true. The reply is whether they are long.
+    Launches(bool),
     /// Drop a routine.
     Drop(u64),
 }
@@ -115,6 +117,16 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
     gpu.join(id, 0, gpus.len()).inspect_err(|_| ranks.close())?;
     ranks.hear::<()>()?;
     Ok(())
+}
+
+/// Has the other ranks probe their launches, and restore long ones before if `shortens`. Returns whether those of one
+/// are long. No rank is in a sum meanwhile: each has replied to the last order, and waits for the next one.
+pub(crate) fn launches_of_ranks(gpu: &Gpu, shortens: bool) -> Result<bool, RoutineError> {
+    let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
+        return Ok(false);
+    };
+    let others = ranks.ask::<bool>(&Order::Launches(shortens))?;
+    Ok(others.contains(&true))
 }
 
 impl RankParts {
@@ -197,6 +209,7 @@ struct Follower {
     routines: BTreeMap<u64, Box<dyn Routine>>,
     last: u64,
     problem: Option<Rc<AllReduce>>,
+    time: Option<CudaTime>,
     gpu: Option<Rc<Gpu>>,
 }
 
@@ -225,6 +238,7 @@ impl Follower {
                 let gpu = Gpu::open(settings.probe()?.ordinal)?;
                 Nccl::open()?;
                 let uuid = gpu.properties().uuid.clone();
+                self.time = Some(CudaTime::on_stream(gpu.stream(), settings.gate)?);
                 self.gpu = Some(Rc::new(gpu));
                 Ok(uuid.into())
             }
@@ -260,6 +274,14 @@ impl Follower {
                 };
                 let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
                 Ok(serde_json::to_value(verified.map(bits))?)
+            }
+            Order::Launches(shortens) => {
+                let probe = |time: &CudaTime| match shortens {
+                    true => time.shorten_launches(),
+                    false => time.launch_state(),
+                };
+                let state = self.time.as_ref().map(probe).transpose()?.flatten();
+                Ok(state.is_some_and(|state| state.is_long).into())
             }
             Order::Drop(of) => {
                 self.routines.remove(of);

@@ -105,6 +105,7 @@ fn main() -> ExitCode {
         inside("routines::held_up", TWO, &[], routines::held_up),
         inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),
+        outside("whole::launches", whole::launches),
         outside("whole::kept", whole::kept),
         outside("whole::submitted", whole::submitted),
         outside("ranks::results", ranks::results),

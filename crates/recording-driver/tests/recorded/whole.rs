@@ -9,7 +9,7 @@ use std::thread;
 use crossover_report::readme::refresh;
 use crossover_report::report::Options;
 use crossover_results::export::{ExportError, export};
-use crossover_words::sidecar::EMPTY_KERNEL;
+use crossover_words::sidecar::{EMPTY_KERNEL, LAUNCH_PROBE, LONG_LAUNCHES};
 use serde_json::Value;
 
 use crate::stand_in::{
@@ -230,8 +230,8 @@ pub(crate) fn absences() {
     }
 }
 
-/// The streams of a run are those of its GPU: the eighth beside the first would make each launch take
-/// longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
+/// The streams on which a run has kernels and memory sets are those of its GPU: the eighth beside the first would make
+/// each launch take longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
 /// take longest.
 pub(crate) fn streams() {
     let rows = "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/";
@@ -254,8 +254,12 @@ fn streams_of(profile: &str, rows: &str, codes: &[i32]) {
     let code = output.status.code().expect("an end");
     assert!(codes.contains(&code), "{said}");
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
-    let streams = log.lines().filter(|line| line.starts_with("create s"));
-    let names: BTreeSet<_> = streams.collect();
+    let work = |line: &&str| line.starts_with("launch ") || line.starts_with("set ");
+    let streams = log
+        .lines()
+        .filter(work)
+        .filter_map(|line| line.split_once(" on s"));
+    let names: BTreeSet<_> = streams.map(|(_, of)| of.split(' ').next()).collect();
     assert!(names.len() <= 6, "{names:?}");
     for row in [
         "transfer/gpu/d2h-staged/",
@@ -279,6 +283,68 @@ pub(crate) fn aborted() {
     let (_, after) = log.split_once("abort comm1").expect("the first");
     let (ends, freed) = (after.find("abort comm2"), after.find("free d"));
     assert!(ends < freed && ends.is_some(), "{after}");
+}
+
+/// Launches are restored before a row if they are long. A row during which they became long is measured once more,
+/// unless its own streams have that effect.
+pub(crate) fn launches() {
+    let cold = "timing_methods/gpu/spin-events-cold/1000";
+    let gated = "timing_methods/gpu/spin-events-gated/1000";
+    let three = "streams/gpu/streams-3/4194304";
+    let resets = "kernels on many streams make them longer";
+    for (differing, rows, long, why, times) in [
+        // Each flush on the cold clock counts as a stream.
+        ("persisting_bytes=1048576", [cold, gated], cold, resets, 1),
+        (
+            "short_streams=1",
+            [three, gated],
+            three,
+            "it runs kernels on many streams itself",
+            0,
+        ),
+    ] {
+        let stand_in = StandIn::default();
+        let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
+        command.env(LOG, stand_in.log());
+        command.env("CROSSOVER_PROFILE", "default");
+        command.env("CROSSOVER_PROCESSES", "0");
+        let rows = rows.map(|row| format!("{row}$"));
+        command.args(["--bench", "--noplot", "--sample-size", "10"]);
+        command.args([
+            "--warm-up-time",
+            "0.01",
+            "--measurement-time",
+            "0.01",
+            &rows.join("|"),
+        ]);
+        let said = expect(&mut command, 0);
+        let again = format!("note: {long} is measured again: launches took longer");
+        assert_eq!(said.matches(&again).count(), times, "{said}");
+        assert!(said.contains(", keeping launches short "), "{said}");
+        let log = fs::read_to_string(stand_in.log()).expect("it was written");
+        assert!(
+            log.matches("create a second context").count() >= 2,
+            "{said}"
+        );
+        for row in rows {
+            let row = row.trim_end_matches('$');
+            let result = row.replacen("gpu/", "gpu_", 1);
+            let path = format!("criterion/{result}/new/crossover.json");
+            let sidecar = read_json(&stand_in.folder().join(path));
+            let [before, after] = LAUNCH_PROBE.map(|key| sidecar["extra"][key].as_f64());
+            // A row with many streams may be unsteady, and measured again for that.
+            let is_short = before.is_some_and(|ns| ns < 130_000.0);
+            assert!(is_short || row == three, "{row}: {before:?} {said}");
+            let is_long = after.is_some_and(|ns| ns > 150_000.0);
+            assert_eq!(is_long, row == long, "{row}: {after:?} {said}");
+            assert_eq!(sidecar["extra"][LONG_LAUNCHES] == 1.0, is_long, "{row}");
+            assert_eq!(
+                sidecar["notes"].to_string().contains(why),
+                is_long,
+                "{sidecar}"
+            );
+        }
+    }
 }
 
 /// The empty kernel and the count of launches correct comparisons of a result, which is kept without them.
@@ -307,7 +373,8 @@ pub(crate) fn kept() {
     for (fault, wanted, word) in [
         (&*fault, [false, false, true], constant),
         (
-            "cuGraphInstantiateWithFlags:1:2",
+            // The first graph is the probe of the launches.
+            "cuGraphInstantiateWithFlags:2:2",
             [true, true, false],
             count,
         ),

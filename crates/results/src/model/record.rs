@@ -65,6 +65,8 @@ pub struct Sidecar {
     /// | `launches` | kernels and graphs that an iteration on a gated or cold clock launches, counted by capturing one; a library's call may launch several |
     /// | `graphs` | those of the launches that are graphs |
     /// | `empty_kernel_before_ns`, `empty_kernel_after_ns` | time of an empty kernel on the same clock and stream, before and after the samples of a gated or cold clock: what each launch costs in this process |
+    /// | `launch_probe_before_ns`, `launch_probe_after_ns` | time of a graph of 32 small kernels behind a gate, before and after the samples of a GPU benchmark |
+    /// | `long_launches` | 1 if that graph took more than 8 % longer after the samples than the shortest of the run |
     /// | `sample_bytes` | bytes of one of the samples that a batch consists of |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
@@ -265,6 +267,8 @@ pub enum Activity {
     SetUp,
     /// Checks of GPU benchmarks besides their results.
     Checks,
+    /// Probes of the launches, and second contexts that make them short.
+    Launches,
     /// Criterion's warm-up.
     WarmUp,
     /// The timed samples.
@@ -282,6 +286,7 @@ impl Activity {
             Activity::Ceilings => "ceilings",
             Activity::SetUp => "set-up and verification",
             Activity::Checks => "checks",
+            Activity::Launches => "keeping launches short",
             Activity::WarmUp => "warm-up",
             Activity::Samples => "samples",
             Activity::Analysis => "Criterion's analysis",

@@ -360,6 +360,7 @@ mod tests {
             (Layout::Unknown, "null", 0),
         ] {
             let options = Options {
+                on_one_machine: true,
                 layout,
                 ..Options::default()
             };

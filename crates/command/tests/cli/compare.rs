@@ -318,7 +318,9 @@ pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
     assert_eq!(verdict(&found, &id("after")), "new");
     comparison(root, "main mine --fail-on any", 1);
     // Nothing in common is no clean comparison.
-    let output = crossover(root, "main mine --filter ^g/").output().unwrap();
+    let output = crossover(root, "main mine --filter (before|after)/")
+        .output()
+        .unwrap();
     ended(&output, 2, "nothing could be compared");
 }
 
@@ -406,8 +408,29 @@ pub(crate) fn results_without_our_sidecar_compare_too() {
     let output = crossover(root.path(), "main mine").output().unwrap();
     let said = ended(&output, 0, "`crossover ab` shows smaller ones");
     assert!(said.starts_with("the machine of base is unknown"), "{said}");
+    holds(&said, "so no error rate holds");
     let found = comparison(root.path(), "main mine", 0);
     let rows = found["benchmarks"].as_array().unwrap();
     assert_eq!(rows.len(), 10);
     assert!(rows.iter().all(|row| row["ratio"].is_number()), "{found:#}");
+    // Until the machine is written beside each.
+    let save = |baseline| {
+        let mut command = command::crossover(&["env", "--save", baseline]);
+        command.env("CRITERION_HOME", root.path());
+        command
+    };
+    expect(&mut save("nine"), 2, "no results have a baseline `nine`");
+    for baseline in ["main", "mine"] {
+        ended(&save(baseline).output().unwrap(), 0, "CPU");
+    }
+    let output = crossover(root.path(), "main mine").output().unwrap();
+    let said = ended(&output, 0, "");
+    assert!(!said.contains("machine of"), "{said}");
+    let mine = root.path().join("runs/baselines/mine.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&mine).unwrap()).unwrap();
+    record["environment"]["cpu"]["model"] = json!("Another");
+    fs::write(&mine, record.to_string()).unwrap();
+    let found = comparison(root.path(), "main mine", 2);
+    let reason = found["benchmarks"][0]["reason"].to_string();
+    holds(&reason, "the sides ran on different machines: CPU ");
 }

@@ -343,6 +343,8 @@ fn whole_names(stdout: &str) -> Vec<String> {
     for line in stdout.lines() {
         match listed_name(line) {
             Some(end) => names.push(std::mem::take(&mut begun) + end),
+            // Criterion prints an empty line between groups.
+            None if begun.is_empty() && line.is_empty() => {}
             None => begun = begun + line + "\n",
         }
     }
@@ -404,6 +406,8 @@ mod tests {
     fn both_forms_of_a_list_are_read() {
         let listed = "loading: done\na/b: bench\n\nx: y/2: benchmark\nGnuplot not found\n";
         assert_eq!(benchmarks(listed), ["a/b", "x: y/2"]);
+        let listed = "a/b: bench\n\nx: y/2: benchmark\n\ntwo\n\nlines: benchmark\n";
+        assert_eq!(whole_names(listed), ["a/b", "x: y/2", "two\n\nlines"]);
     }
 
     #[test]

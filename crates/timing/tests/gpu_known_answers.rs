@@ -199,6 +199,34 @@ fn gated_empty_kernel_is_steady() -> TestResult {
 
 #[test]
 #[ignore = "needs a CUDA device"]
+fn kernels_on_many_streams_lengthen_launches_until_a_second_context_was_made() -> TestResult {
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    if gate_is_off(time) {
+        return Ok(());
+    }
+    let empty = time.empty_kernel().expect("opened on a device");
+    let short = time.shorten_launches()?.expect("the gate works");
+    // The cold clock flushes by writing alone.
+    // SAFETY: the kernel takes no arguments.
+    time.measure_launches(Clock::EventsCold, 40, 1, || unsafe { empty.launch(stream) })?;
+    let cold = time.launch_state()?.expect("the gate works");
+    let streams = (0..8).map(|_| stream.context().new_stream());
+    for stream in streams.collect::<Result<Vec<_>, _>>()? {
+        // SAFETY: the kernel takes no arguments.
+        unsafe { empty.launch(&stream) }?;
+        stream.synchronize()?;
+    }
+    let long = time.launch_state()?.expect("the gate works");
+    let again = time.shorten_launches()?.expect("the gate works");
+    println!("{short:?}, {cold:?}, {long:?}, {again:?}");
+    assert!(!short.is_long && !cold.is_long && long.is_long);
+    assert!(again.is_restored && !again.is_long);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
 fn a_slow_host_shows_on_events_and_not_behind_the_gate() -> TestResult {
     const DELAY: Duration = Duration::from_micros(20);
     const LAUNCHES: u64 = 4_480;

@@ -69,6 +69,8 @@ pub(crate) fn results() {
         let mut calls = log.lines().zip(log.lines().skip(1));
         let follows = calls.any(|(run, next)| run == next && run.contains("ncclAllReduce by"));
         assert!(follows && log.contains("copy D2H 1024 B"), "{log}");
+        // Between two orders of rank 0.
+        assert!(log.contains("create a second context of device 1"), "{log}");
         if launcher == TORCHRUN {
             let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
             assert!(

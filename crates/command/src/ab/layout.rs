@@ -24,7 +24,7 @@ use crate::ab::worktree::Copies;
 use crate::ab::{Args, child};
 use crossover_compare::verdict::Layout;
 use crossover_system::process::seconds_of_children;
-use crossover_words::text::visible;
+use crossover_words::text::{visible, with_causes};
 
 /// The layouts that a user can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -172,19 +172,23 @@ impl Link {
         let kept = links.join(output.file_name().context("no name")?);
         let _ = fs::remove_dir_all(&kept);
         fs::create_dir_all(&kept)?;
-        // rustc's folder with files for the linker.
-        let is_symbols = |path: &&Path| path.file_name().is_some_and(|name| name == "symbols.o");
-        let mut paths = arguments.iter().map(Path::new);
-        let temporary = paths.find(is_symbols).and_then(Path::parent);
-        if let Some(temporary) = temporary.map(|it| it.display().to_string()) {
-            for entry in fs::read_dir(&temporary)?.flatten() {
+        // rustc's folders of files for the linker alone.
+        let folder = |argument: &String| {
+            let folder = Path::new(argument).parent()?;
+            let name = folder.file_name()?.to_str()?.to_owned();
+            let is_theirs = name.starts_with("rustc") && name.len() == "rustcXXXXXX".len();
+            is_theirs.then(|| (folder.to_owned(), name))
+        };
+        for (folder, name) in arguments.iter().filter_map(folder).collect::<BTreeSet<_>>() {
+            let to = kept.join(name);
+            fs::create_dir_all(&to)?;
+            for entry in fs::read_dir(&folder)?.flatten() {
                 if entry.path().is_file() {
-                    fs::copy(entry.path(), kept.join(entry.file_name()))?;
+                    fs::copy(entry.path(), to.join(entry.file_name()))?;
                 }
             }
-            let to = kept.display().to_string();
             for argument in &mut arguments {
-                *argument = argument.replace(&temporary, &to);
+                *argument = argument.replace(&*folder.to_string_lossy(), &to.to_string_lossy());
             }
         }
         for argument in &mut arguments {
@@ -211,9 +215,9 @@ impl Link {
     /// An interrupt, or that it does not link, as the linker says.
     fn run(&self, output: &Path, more: &[String], strips: bool) -> anyhow::Result<()> {
         let mut arguments = self.arguments.clone();
-        arguments.retain(|it| {
-            strips || !["-s", "-Wl,-s", "-Wl,--strip-all", "--strip-all"].contains(&&**it)
-        });
+        // mold strips all symbols with those of debuggers.
+        let strip = ["-s", "-S", "--strip-all", "--strip-debug"];
+        arguments.retain(|it| strips || !strip.contains(&it.trim_start_matches("-Wl,")));
         if let Some(at) = arguments.iter().position(|it| it == "-o") {
             arguments[at + 1] = output.display().to_string();
         }
@@ -433,8 +437,9 @@ fn script(functions: &[String], seed: u32) -> String {
 /// The functions in the objects of a folder.
 fn functions_within(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut functions = BTreeSet::new();
-    for entry in fs::read_dir(folder)?.flatten() {
-        functions.extend(addresses(&entry.path())?.into_keys());
+    let paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    for object in paths.filter(|path| path.is_file()) {
+        functions.extend(addresses(&object)?.into_keys());
     }
     Ok(functions)
 }
@@ -501,16 +506,22 @@ pub(super) fn prepare(
         remove_others(&copies.target().join(KEPT_LINKS), &version.executables);
         for executable in &mut version.executables {
             let ordered = match executable.built() {
-                Some(built) => Ordered::of(&built)?,
+                Some(built) => match Ordered::of(&built) {
+                    Err(error) if child::interrupted() => return Err(error),
+                    other => other.unwrap_or_else(|error| Err(with_causes(error.as_ref()))),
+                },
                 None => Err("a bundle is not linked again".to_owned()),
             };
             match ordered {
                 Ok(ordered) => executable.order = Some(Rc::new(ordered)),
+                // The other side's may say the same of files of other names.
+                Err(_)
+                    if reasons
+                        .values()
+                        .any(|names| names.contains(&executable.name)) => {}
                 Err(why) => {
-                    reasons
-                        .entry(why)
-                        .or_default()
-                        .insert(executable.name.clone());
+                    let names = reasons.entry(why).or_default();
+                    names.insert(executable.name.clone());
                 }
             }
         }

@@ -332,7 +332,12 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         }
         linked += 1;
         // Without symbols, as some are released.
-        let (orders, json) = run("", &format!("-Clink-arg={linker} -Cstrip=symbols"));
+        let flags = match linker {
+            "-fuse-ld=bfd" => "-Cstrip=symbols",
+            "-fuse-ld=lld" => "-Clto=fat -Cembed-bitcode=yes",
+            _ => "-Cstrip=debuginfo",
+        };
+        let (orders, json) = run("", &format!("-Clink-arg={linker} {flags}"));
         assert_eq!(json["layout"], "random", "{linker}: {json:#}");
         assert!(orders > 6, "{linker}: {orders}");
         let seeds = ["a1", "b1", "a2", "b4"].map(|run| {

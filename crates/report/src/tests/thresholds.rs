@@ -3,7 +3,7 @@
 use std::fs;
 
 use crossover_advice::thresholds::{CrossingKind, Shape, Thresholds};
-use crossover_advice::{Advice, Choice, Question, Residency};
+use crossover_advice::{Advice, Choice, HostInfo, Question, Residency};
 
 use crate::report::Report;
 use crate::tests::committed::{commit, measured, newest, without_gpu};
@@ -177,10 +177,18 @@ fn a_machine_without_a_gpu_compares_its_cpu_with_the_gpu_of_the_reference() {
         &decision_in_words::holds_for(slow.thresholds()),
         &["NVIDIA H200 of another machine"],
     );
-    let cpu = |advice: &Advice| {
-        let question = Question::new("matmul", 1024).data(Residency::Pinned);
-        advice.decide(&question).estimate.unwrap().cpu_ns
-    };
+    let question = Question::new("matmul", 1024).data(Residency::Pinned);
+    // As the page says it, although the thresholds are not of this machine alone.
+    let mut here = HostInfo::default();
+    here.cpu = Some(slow.thresholds().machine.cpu.clone());
+    let checked = slow.clone().check(&here);
+    let said = decision_in_words::measured(&checked, &slow.thresholds().operations[0], &question);
+    holds(&said, &[": with an NVIDIA H200 this would be ", "× faster"]);
+    here.cpu = Some("another".to_owned());
+    let checked = slow.clone().check(&here);
+    let said = decision_in_words::measured(&checked, &slow.thresholds().operations[0], &question);
+    holds(&said, &["unsure; on that other machine the GPU is "]);
+    let cpu = |advice: &Advice| advice.decide(&question).estimate.unwrap().cpu_ns;
     let fast = without_gpu(&["matmul"]);
     let slower = cpu(&slow) / cpu(&advice(&report(fast, dir.path())));
     assert!((2.9..3.1).contains(&slower), "{slower}");

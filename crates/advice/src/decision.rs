@@ -247,19 +247,7 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
         };
         let there = sizes.look_up(resident);
         ends[1] = there.end(resident);
-        // One of k calls moves the data, and k - 1 find them on the device: the speedup is the harmonic
-        // mean of both, weighted by the times of the first side. For a CPU these are equal, and moving the
-        // data never gains time.
-        let (weight, is_cpu) = match operation.is_of_programs {
-            true => ((there.cpu() - at.cpu()).exp(), false),
-            false => (1.0, true),
-        };
-        let weights = 1.0 + (reuse - 1.0) * weight;
-        cpu_ns *= weights / reuse;
-        for (speedup, there) in of_all.iter_mut().zip(there.speedups()) {
-            let there = if is_cpu { there.max(*speedup) } else { there };
-            *speedup = weights / (1.0 / *speedup + (weights - 1.0) / there);
-        }
+        (cpu_ns, of_all) = used_again(operation, &at, &there, reuse);
     }
     if !question.warm {
         let Some(first_call_ns) = operation.first_call_ns else {
@@ -299,6 +287,30 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
         reason,
         other_machine: false,
     }
+}
+
+/// The first side's time and the speedups of `reuse` calls, one of which moves the data. The others find them on
+/// the device: the speedup is the harmonic mean of both, weighted by the times of the first side. For a CPU these
+/// are equal, and moving the data never gains time.
+fn used_again(
+    operation: &PreparedOperation,
+    moved: &Between,
+    there: &Between,
+    reuse: f64,
+) -> (f64, [f64; 3]) {
+    let is_cpu = !operation.is_of_programs;
+    let weight = if is_cpu {
+        1.0
+    } else {
+        (there.cpu() - moved.cpu()).exp()
+    };
+    let weights = 1.0 + (reuse - 1.0) * weight;
+    let mut speedups = moved.speedups();
+    for (speedup, there) in speedups.iter_mut().zip(there.speedups()) {
+        let there = if is_cpu { there.max(*speedup) } else { there };
+        *speedup = weights / (1.0 / *speedup + (weights - 1.0) / there);
+    }
+    (weights * moved.cpu().exp(), speedups)
 }
 
 /// Logarithms of the sizes that a question is looked up at.

@@ -202,22 +202,23 @@ impl Concern {
                 "the thresholds were measured with driver {theirs}, and this one is {ours}"
             )));
         }
-        let age = here
-            .today
-            .zip(day(&thresholds.date))
-            .map(|(today, day)| today - day);
-        match age {
-            Some(days) if days > OLD => {
-                concerns.push(Self::doubt(format!("the thresholds are {days} days old")));
-            }
-            // A day that has begun elsewhere.
-            Some(days) if days < -1 => concerns.push(Self::doubt(format!(
+        concerns.extend(Self::of_age(&thresholds.date, here));
+        concerns
+    }
+
+    /// Thresholds that are old, or dated in the future.
+    fn of_age(date: &str, here: &HostInfo) -> Option<Self> {
+        let days = here.today? - day(date)?;
+        if days > OLD {
+            return Some(Self::doubt(format!("the thresholds are {days} days old")));
+        }
+        // A day begins earlier elsewhere.
+        (days < -1).then(|| {
+            Self::doubt(format!(
                 "the thresholds are dated {} days from now: check this machine's clock, or measure again",
                 -days
-            ))),
-            _ => {}
-        }
-        concerns
+            ))
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A decision in words, for `crossover advise` and the page.
 
-use crossover_advice::thresholds::{Binding, Change, Operation, Place, Thresholds};
+use crossover_advice::thresholds::{Binding, Change, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Question, Residency, Size};
 
 use super::{rounded, with_article};
@@ -247,7 +247,9 @@ fn size(size: f64) -> String {
 
 /// The answer for data in one place.
 pub fn answer(operation: &Operation, place: &Place) -> (GroupInfo, estimate::Crossing) {
-    let (stored, last) = (&place.crossing, place.points.last());
+    let stored = &place.crossing;
+    let is_in_range = |point: &&Point| point.processes > 0 && point.size <= stored.range.1;
+    let last = place.points.iter().rfind(is_in_range);
     let change = |change: &Change| WinnerChange {
         size: change.size,
         low: change.low,

@@ -29,6 +29,13 @@ pub struct Speedup {
     pub processes: usize,
 }
 
+impl Speedup {
+    /// Whether its interval lies above 1 or below; `None` where it contains 1.
+    fn wins(&self) -> Option<bool> {
+        winner((self.low, self.high))
+    }
+}
+
 /// One change of the winner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WinnerChange {
@@ -61,43 +68,8 @@ pub(super) fn kind(
     range: (f64, f64),
     estimate: Option<WinnerChange>,
 ) -> (CrossingKind, Vec<WinnerChange>) {
-    let wins = |at: &Speedup| winner((at.low, at.high));
-    let decided: Vec<(&Speedup, bool)> = (sizes.iter())
-        .filter_map(|at| Some((at, wins(at)?)))
-        .collect();
-    let start = Speedup {
-        size: range.0,
-        ratio: 1.0,
-        low: 0.0,
-        high: f64::INFINITY,
-        processes: 0,
-    };
-    let start = sizes
-        .first()
-        .filter(|at| at.size <= range.0)
-        .unwrap_or(&start);
-    // Without a size that is lost, b may begin to win anywhere above the smallest one.
-    let opens = decided.first();
-    let opens = opens.filter(|(at, to_b)| *to_b && at.size > start.size);
-    let opens = opens.map(|(at, _)| (start, *at, true));
-    let pairs = decided.windows(2).filter(|pair| pair[0].1 != pair[1].1);
-    let pairs = pairs.map(|pair| (pair[0].0, pair[1].0, pair[1].1));
-    let mut pairs: Vec<(&Speedup, &Speedup, bool)> = opens.into_iter().chain(pairs).collect();
-    // Above an unsure size b may not win yet for good.
-    let unsure = sizes.iter().rposition(|at| wins(at) != Some(true));
-    let settled = unsure.and_then(|at| Some((at, sizes.get(at + 1)?)));
-    let mut earliest = f64::INFINITY;
-    match (pairs.last_mut(), settled) {
-        (Some((_, to, true)), Some((_, settled))) => *to = settled,
-        // Won at the smallest size and lost at none, but not decided at every one.
-        (None, Some((at, settled))) if wins(settled) == Some(true) => {
-            let before = sizes.iter().take_while(|at| wins(at).is_some()).last();
-            earliest = before.map_or(range.0, |at| at.size);
-            pairs.push((&sizes[at], settled, true));
-        }
-        _ => {}
-    }
-    let change = |&(from, to, to_b): &(&Speedup, &Speedup, bool)| {
+    let (pairs, earliest) = pairs(sizes, range);
+    let change = |&(ref from, ref to, to_b): &(Speedup, Speedup, bool)| {
         let (first, last) = (from.size, to.size);
         // Of several changes it may be another one.
         let is_it = |own: &WinnerChange| match pairs.len() {
@@ -121,8 +93,8 @@ pub(super) fn kind(
     let changes: Vec<WinnerChange> = pairs.iter().map(change).collect();
     let largest = sizes
         .last()
-        .filter(|at| wins(at) == Some(true) || at.size >= range.1);
-    let answer = match largest.and_then(wins) {
+        .filter(|at| at.wins() == Some(true) || at.size >= range.1);
+    let answer = match largest.and_then(Speedup::wins) {
         None => return (CrossingKind::Undecided, Vec::new()),
         _ if changes.iter().any(|change| !change.to_b) => CrossingKind::BothWays,
         Some(false) => CrossingKind::Never,
@@ -130,6 +102,46 @@ pub(super) fn kind(
         Some(true) => CrossingKind::From,
     };
     (answer, changes)
+}
+
+/// The sizes between which the winner changes, and whether b wins above them; and the smallest size at which
+/// the only change may lie.
+fn pairs(sizes: &[Speedup], range: (f64, f64)) -> (Vec<(Speedup, Speedup, bool)>, f64) {
+    let decided = sizes.iter().filter_map(|at| Some((*at, at.wins()?)));
+    let decided: Vec<(Speedup, bool)> = decided.collect();
+    let start = Speedup {
+        size: range.0,
+        ratio: 1.0,
+        low: 0.0,
+        high: f64::INFINITY,
+        processes: 0,
+    };
+    let start = *sizes
+        .first()
+        .filter(|at| at.size <= range.0)
+        .unwrap_or(&start);
+    // Without a size that is lost, b may begin to win anywhere above the smallest one.
+    let opens = decided.first();
+    let opens = opens.filter(|(at, to_b)| *to_b && at.size > start.size);
+    let opens = opens.map(|(at, _)| (start, *at, true));
+    let changed = decided.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    let changed = changed.map(|pair| (pair[0].0, pair[1].0, pair[1].1));
+    let mut pairs: Vec<(Speedup, Speedup, bool)> = opens.into_iter().chain(changed).collect();
+    // Above an unsure size b may not win yet for good.
+    let unsure = sizes.iter().rposition(|at| at.wins() != Some(true));
+    let settled = unsure.and_then(|at| Some((at, sizes.get(at + 1)?)));
+    let mut earliest = f64::INFINITY;
+    match (pairs.last_mut(), settled) {
+        (Some((_, to, true)), Some((_, settled))) => *to = *settled,
+        // Won at the smallest size and lost at none, but not decided at every one.
+        (None, Some((at, settled))) if settled.wins() == Some(true) => {
+            let before = sizes.iter().take_while(|at| at.wins().is_some()).last();
+            earliest = before.map_or(range.0, |at| at.size);
+            pairs.push((sizes[at], *settled, true));
+        }
+        _ => {}
+    }
+    (pairs, earliest)
 }
 
 /// A change between two sizes: straight between their speedups in log-log.

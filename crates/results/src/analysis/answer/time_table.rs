@@ -89,44 +89,13 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut asked = Vec::new();
     let mut answers = Vec::new();
     for ((operation, place), mut processes) in questions {
-        let mut together = processes.remove(&None).unwrap_or_default();
-        let mut left_out = remove_incomplete(&mut together);
-        for sizes in processes.values_mut() {
-            sizes.retain(|size, _| together.contains_key(size));
-        }
-        let curves = curves(together);
-        let apart = with_both_sides(processes.into_values()).into_iter();
-        let mut processes: Vec<Vec<Gap>> = apart.filter_map(of_process).collect();
-        up_to_a_common_size(&mut processes);
-        let speedups: Vec<Speedup> = if processes.is_empty() {
-            let mut all = measured(&curves);
-            for gap in &mut all {
-                gap.half_width = gap.half_width.hypot(TWO_SIDED_95 * BETWEEN_PROCESSES);
-            }
-            processes = vec![all];
-            processes[0].iter().map(Gap::speedup).collect()
-        } else {
-            at_each_size(processes.concat())
-        };
-        let sizes = curves[0].points().iter().map(|at| at.size);
-        let few = sizes.filter(|size| !speedups.iter().any(|at| at.size == *size));
-        left_out.extend(few.map(|size| (size as u64, LeftOut::FewProcesses)));
-        left_out.sort_by_key(|(size, _)| *size);
-        let ends = speedups.first().zip(speedups.last());
-        let range = ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size));
-        asked.push(Samples {
-            place,
-            range,
-            is_searched: false,
-            processes,
-        });
+        let together = processes.remove(&None).unwrap_or_default();
+        let (answer, samples) = without_crossing(together, processes.into_values());
+        asked.push(Samples { place, ..samples });
         answers.push(TableAnswer {
             operation: operation.to_owned(),
             place,
-            curves,
-            crossing: None,
-            speedups,
-            left_out,
+            ..answer
         });
     }
     for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
@@ -138,6 +107,52 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         answer.crossing = crossing;
     }
     answers
+}
+
+/// The answer of a question before its crossing is estimated from the samples.
+fn without_crossing(
+    mut together: BySize,
+    processes: impl Iterator<Item = BySize>,
+) -> (TableAnswer, Samples) {
+    let mut left_out = remove_incomplete(&mut together);
+    let complete = processes.map(|mut sizes| {
+        sizes.retain(|size, _| together.contains_key(size));
+        sizes
+    });
+    let apart = with_both_sides(complete).into_iter();
+    let mut processes: Vec<Vec<Gap>> = apart.filter_map(of_process).collect();
+    let curves = curves(together);
+    up_to_a_common_size(&mut processes);
+    let speedups: Vec<Speedup> = if processes.is_empty() {
+        let mut all = measured(&curves);
+        for gap in &mut all {
+            gap.half_width = gap.half_width.hypot(TWO_SIDED_95 * BETWEEN_PROCESSES);
+        }
+        processes = vec![all];
+        processes[0].iter().map(Gap::speedup).collect()
+    } else {
+        at_each_size(processes.concat())
+    };
+    let sizes = curves[0].points().iter().map(|at| at.size);
+    let few = sizes.filter(|size| !speedups.iter().any(|at| at.size == *size));
+    left_out.extend(few.map(|size| (size as u64, LeftOut::FewProcesses)));
+    left_out.sort_by_key(|(size, _)| *size);
+    let ends = speedups.first().zip(speedups.last());
+    let samples = Samples {
+        place: Residency::default(),
+        range: ends.map_or((0.0, 0.0), |(first, last)| (first.size, last.size)),
+        is_searched: false,
+        processes,
+    };
+    let answer = TableAnswer {
+        operation: String::new(),
+        place: Residency::default(),
+        curves,
+        crossing: None,
+        speedups,
+        left_out,
+    };
+    (answer, samples)
 }
 
 /// The times of each process. Processes that measured one side alone are paired in the order of their names:

@@ -19,7 +19,7 @@ pub(crate) fn in_format<T: Number>() -> &'static str {
     }
 }
 
-/// The same cost in f64: twice the bytes.
+/// The cost in f64: twice the bytes.
 pub(crate) fn in_f64(cost: Cost) -> Cost {
     let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
     Cost {

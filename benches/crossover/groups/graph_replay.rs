@@ -9,15 +9,16 @@ use crossover::timing::Rate;
 use crossover::workload::graph_replay::{self, Chain};
 
 pub(crate) fn group() -> Group<Chain> {
-    let all = [10, 16, 20];
-    let sizes = Sizes::powers_of_two(all, all, all).odd([1, 1000, 1025, (1 << 16) + 1]);
+    let exponents = [10, 16, 20];
+    let sizes =
+        Sizes::powers_of_two(exponents, exponents, exponents).odd([1, 1000, 1025, (1 << 16) + 1]);
     let chain = |name, clock: Clock, launches: Launches| {
         Implementation::gpu(name, clock, move |gpu, problem| {
             graph_replay::chain(gpu, problem, launches)
         })
         .launches(launches)
     };
-    let ends = Sizes::powers_of_two([10, 20], [10, 20], all);
+    let ends = Sizes::powers_of_two([10, 20], [10, 20], exponents);
     let fused = |name, clock| {
         chain(name, clock, Fused)
             .cost(graph_replay::cost_fused)

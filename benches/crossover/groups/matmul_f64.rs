@@ -43,7 +43,7 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
         )
 }
 
-/// By cuBLAS.
+/// The product by cuBLAS.
 fn on_gpu(row: Implementation<Matmul<f64>>) -> Implementation<Matmul<f64>> {
     row.format(Format::F64).library(Library::Cublas)
 }

@@ -6,8 +6,8 @@ use crossover::timing::Clock::Wall;
 use crossover::workload::product_chain::{self, ProductChain};
 
 pub(crate) fn group() -> Group<ProductChain> {
-    let all = [64, 256, 1024];
-    let sizes = Sizes::new([64], all, all).odd([1, 3, 33, 129]);
+    let orders = [64, 256, 1024];
+    let sizes = Sizes::new([64], orders, orders).odd([1, 3, 33, 129]);
     let row = |name, launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             product_chain::chain(gpu, problem, launches)

@@ -18,7 +18,7 @@ pub(crate) fn best<F: Family>() -> ShapedRow<F> {
     })
 }
 
-/// On the GPU by cuBLAS, in device memory.
+/// The products by cuBLAS, on data in device memory.
 pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> ShapedRow<F> {
     Implementation::gpu(name, clock, |gpu, problem: &Rc<Shaped<F>>| {
         gpu::cublas(gpu, problem.matmul())
@@ -26,7 +26,7 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> ShapedRow<F
     .library(Library::Cublas)
 }
 
-/// The same from and to host memory.
+/// The products by cuBLAS, from and to host memory.
 pub(crate) fn from_host<F: Family>(
     gpu: &Rc<Gpu>,
     problem: &Rc<Shaped<F>>,

@@ -54,8 +54,8 @@ impl OnDevices {
     /// # Errors
     /// There is one device, or another cannot be opened; the driver's errors.
     pub(crate) fn new(first: &Rc<Gpu>) -> Result<Self> {
-        let all = [first].into_iter().chain(first.beside()?);
-        let gpus: Vec<_> = all.cloned().collect();
+        let gpus = [first].into_iter().chain(first.beside()?);
+        let gpus: Vec<_> = gpus.cloned().collect();
         let beside = gpus[1..].iter().map(Prepared::beside);
         let parts: Result<Vec<_>, _> = [Prepared::new(first)].into_iter().chain(beside).collect();
         let events: Result<Vec<_>, _> = gpus.iter().map(|gpu| gpu.new_event()).collect();
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn parts_cover_everything_once() {
         for (total, parts) in [(1, 2), (7, 2), (8192, 3), (4, 4)] {
-            let all: Vec<usize> = split(total, parts).flatten().collect();
-            assert_eq!(all, (0..total).collect::<Vec<_>>());
+            let covered: Vec<usize> = split(total, parts).flatten().collect();
+            assert_eq!(covered, (0..total).collect::<Vec<_>>());
         }
     }
 }

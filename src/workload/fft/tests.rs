@@ -60,8 +60,8 @@ fn last_step(even: &[Complex<f64>], odd: &[Complex<f64>], wrong: Option<usize>) 
     let (low, high): (Vec<_>, Vec<_>) = (0..half)
         .map(|k| (even[k] + twiddle(k) * odd[k], even[k] - twiddle(k) * odd[k]))
         .unzip();
-    let all = low.into_iter().chain(high);
-    all.flat_map(|x| [x.re as f32, x.im as f32]).collect()
+    let spectrum = low.into_iter().chain(high);
+    spectrum.flat_map(|x| [x.re as f32, x.im as f32]).collect()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn one_wrong_twiddle_is_found() {
     let n = 256;
     let problem = std::rc::Rc::new(Fft::new(n as u64));
     let half = crossover_fourier::plan_f64(n / 2);
-    let of = |parity: usize| {
+    let half_spectrum = |parity: usize| {
         let signal = complex(&problem.x)[..n].iter().skip(parity).step_by(2);
         let mut x: Vec<_> = signal
             .map(|x| Complex::new(f64::from(x.re), f64::from(x.im)))
@@ -77,7 +77,7 @@ fn one_wrong_twiddle_is_found() {
         half.process(&mut x);
         x
     };
-    let (even, odd) = (of(0), of(1));
+    let (even, odd) = (half_spectrum(0), half_spectrum(1));
     let check = |wrong| {
         let mut spectra = spectra(&problem);
         spectra[..2 * n].copy_from_slice(&last_step(&even, &odd, wrong));

@@ -28,7 +28,7 @@ pub static COLD_START: Source = kernels!("cold_start.cu");
 
 /// The measured processes.
 pub struct ColdStart {
-    /// Those of [`TASKS`].
+    /// The processes of each of [`TASKS`].
     processes: [Rc<Processes>; 3],
 }
 

@@ -11,7 +11,7 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, uniform, wide,
+    Device, Host, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, uniform, wide,
 };
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crate::workload::simple;
@@ -88,6 +88,38 @@ pub fn cost_hybrid(size: u64) -> Cost {
         .launches((STEPS - on_cpu) as u32)
 }
 
+/// Adds a download of the first values of `from`, for which the host waits.
+///
+/// # Safety
+/// `from` must have as many values as `to`, and the memory must be that of the routine.
+unsafe fn read(steps: &mut Steps, from: Device<f32>, to: *mut [f32]) {
+    // SAFETY: the caller promises the memory, and the next step waits.
+    unsafe { steps.download(Stream::Compute, from.address, to) };
+    steps.wait(Stream::Compute);
+}
+
+/// Adds a step on the CPU, from the first array to the second, by way of `host`.
+///
+/// # Safety
+/// The arrays must have as many values as `host`, and the memory must be that of the routine.
+unsafe fn step_on_cpu(
+    steps: &mut Steps,
+    [from, to]: [Device<f32>; 2],
+    host: Host<f32>,
+    threads: Rc<Threads>,
+) {
+    // SAFETY: the caller promises the memory.
+    unsafe { read(steps, from, host.values) };
+    steps.call(move |_| {
+        // SAFETY: the routine owns the values, and `read` has waited for the copy to them.
+        let tasks = unsafe { &mut *host.values }.chunks_mut(GRAIN).collect();
+        threads.each(tasks, step_of_values);
+        Ok(())
+    });
+    // SAFETY: the caller promises the memory, and the next `read` waits.
+    unsafe { steps.upload(Stream::Compute, host.values, to.address) };
+}
+
 /// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
 /// one value read back after each (as a convergence test does), with every eighth step on the
 /// CPU (which downloads the values, computes, and uploads the result), or as one graph.
@@ -117,12 +149,6 @@ pub fn pipeline(
         _ => Threads::One,
     });
     let steps = &mut work.steps;
-    let read = |steps: &mut Steps, from: Device<f32>, values| {
-        let to = host.part(0, values);
-        // SAFETY: both have at least so many values, the routine owns them, and the next step waits.
-        unsafe { steps.download(Stream::Compute, from.address, to) };
-        steps.wait(Stream::Compute);
-    };
     for step in 0..STEPS {
         let to = buffers[step % 2];
         let from = if step == 0 {
@@ -131,16 +157,8 @@ pub fn pipeline(
             buffers[(step - 1) % 2]
         };
         if launching == Launches::PartlyOnCpu && step % CPU_EVERY == CPU_EVERY - 1 {
-            read(steps, from, n);
-            let threads = threads.clone();
-            steps.call(move |_| {
-                // SAFETY: the routine owns the values, and `read` has waited for the copy to them.
-                let tasks = unsafe { &mut *host.values }.chunks_mut(GRAIN).collect();
-                threads.each(tasks, step_of_values);
-                Ok(())
-            });
-            // SAFETY: both have `n` values, the routine owns them, and the next `read` waits.
-            unsafe { steps.upload(Stream::Compute, host.values, to.address) };
+            // SAFETY: the routine owns the arrays and the host memory, of `n` values each.
+            unsafe { step_on_cpu(steps, [from, to], host, threads.clone()) };
         } else {
             let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
                 .arg(to.address)
@@ -153,7 +171,8 @@ pub fn pipeline(
         }
         match launching {
             Launches::Synchronised => steps.wait(Stream::Compute),
-            Launches::ReadBack => read(steps, to, 1),
+            // SAFETY: the routine owns both, which have a value.
+            Launches::ReadBack => unsafe { read(steps, to, host.part(0, 1)) },
             _ => {}
         }
     }

@@ -13,9 +13,11 @@ use rayon::prelude::*;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Format, Launches, Verified};
-use crate::timing::CudaError;
+use crate::timing::{CudaError, Launch};
 use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
-use crate::workload::prepare::{HostMemory, Prepared, Steps, Stream, Threads, kernels, wide};
+use crate::workload::prepare::{
+    Device, Host, HostMemory, Prepared, Steps, Stream, Threads, kernels, wide,
+};
 use crate::workload::product::{CUBLAS_WORKSPACE, GpuPlan, Product, Shape};
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crossover_arithmetic::{Number, error::worse};
@@ -83,6 +85,56 @@ pub fn cost_hybrid(size: u64) -> Cost {
     of_products.over_link(each_way, each_way)
 }
 
+/// Adds a product of two matrices of order `n` to the steps of an iteration, and to those of the products
+/// alone.
+///
+/// # Safety
+/// The matrices, of which the last is the result, must be memory of the routine.
+unsafe fn add_product(
+    gpu: &Gpu,
+    [steps, products]: [&mut Steps; 2],
+    matrices: [Device<f32>; 3],
+    n: usize,
+) -> Result<()> {
+    let addresses = matrices.map(|matrix| matrix.address);
+    let product = Product::whole(Shape::square(n), Format::F32, addresses);
+    let plan = Rc::new(GpuPlan::cublas(gpu, &product)?);
+    let again = plan.clone();
+    // SAFETY: the caller promises the matrices, and the stream runs one call at a time.
+    products.call(move |stream: &CudaStream| unsafe { again.enqueue(stream) });
+    // SAFETY: the same three matrices, and one call at a time.
+    Ok(steps.counted_call(move |stream: &CudaStream| unsafe { plan.enqueue(stream) })?)
+}
+
+/// The kernel of a small step from the first matrix of order `n` to the second.
+fn normalising(gpu: &Gpu, [from, to]: [Device<f32>; 2], n: usize) -> Result<Launch> {
+    let blocks = u32::try_from(n.div_ceil(THREADS as usize / 32))?;
+    let launch = gpu.launch(&PRODUCT_CHAIN, "normalise_rows", blocks, THREADS)?;
+    Ok(launch.arg(from.address).arg(to.address).arg(n as u32))
+}
+
+/// Adds a step on the CPU, which changes the first matrix by way of `host` and leaves it in the second.
+///
+/// # Safety
+/// The matrices must have as many values as `host`, and the memory must be that of the routine.
+unsafe fn add_on_cpu(
+    steps: &mut Steps,
+    [from, to]: [Device<f32>; 2],
+    host: Host<f32>,
+    step: impl Fn(&mut [f32]) + 'static,
+) {
+    // SAFETY: the caller promises the memory, and the next step waits.
+    unsafe { steps.download(Stream::Compute, from.address, host.values) };
+    steps.wait(Stream::Compute);
+    steps.call(move |_| {
+        // SAFETY: the routine owns the values, and the step before has waited for the copy to them.
+        step(unsafe { &mut *host.values });
+        Ok(())
+    });
+    // SAFETY: the caller promises the memory, and the CPU writes to it again only after a later wait.
+    unsafe { steps.upload(Stream::Compute, host.values, to.address) };
+}
+
 /// The chain: launched one by one with a wait at the end, with a wait after each product and each small
 /// step, as one graph, or with the small steps on the CPU. The last has a figure: the share of the time
 /// in which neither the GPU multiplies nor the CPU computes, but copies run or one waits for the other.
@@ -98,8 +150,7 @@ pub fn chain(
     if [Fused, ReadBack].contains(&launching) {
         return Err(format!("a chain of products is not launched {launching:?}").into());
     }
-    let mut work = Prepared::new(gpu)?;
-    let n = problem.n;
+    let (mut work, n) = (Prepared::new(gpu)?, problem.n);
     let a = work.upload(&problem.a)?;
     let mut x = work.upload(&problem.x)?;
     let host = work.host_output(HostMemory::Pinned, f32::NAN, n * n)?;
@@ -110,39 +161,23 @@ pub fn chain(
     for _ in 0..PRODUCTS {
         let (product, next) = (work.output::<f32>(n * n)?, work.output::<f32>(n * n)?);
         let steps = &mut work.steps;
-        let addresses = [a, x, product].map(|matrix| matrix.address);
-        let plan = Product::whole(Shape::square(n), Format::F32, addresses);
-        let plan = Rc::new(GpuPlan::cublas(gpu, &plan)?);
-        let again = plan.clone();
-        // SAFETY: these are the routine's three matrices, and the stream runs one call at a time.
-        products.call(move |stream: &CudaStream| unsafe { again.enqueue(stream) });
-        // SAFETY: the same three matrices, and one call at a time.
-        steps.counted_call(move |stream: &CudaStream| unsafe { plan.enqueue(stream) })?;
+        // SAFETY: the routine owns the three matrices of order `n`.
+        unsafe { add_product(gpu, [steps, &mut products], [a, x, product], n) }?;
         if launching == Synchronised {
             steps.wait(Stream::Compute);
         }
         if let Some(threads) = &threads {
-            // SAFETY: both have as many values, the routine owns them, and the next step waits.
-            unsafe { steps.download(Stream::Compute, product.address, host.values) };
-            steps.wait(Stream::Compute);
             let (threads, on_cpu) = (threads.clone(), on_cpu.clone());
-            steps.call(move |_| {
+            let small_step = move |values: &mut [f32]| {
                 let start = Instant::now();
-                // SAFETY: the routine owns the values, and the step before has waited for the copy to them.
-                let values = unsafe { &mut *host.values };
                 normalise(values, n, &threads);
                 on_cpu.set(on_cpu.get() + start.elapsed());
-                Ok(())
-            });
-            // SAFETY: both have as many values, the routine owns them, and the CPU writes to them again only
-            // after a later wait.
-            unsafe { steps.upload(Stream::Compute, host.values, next.address) };
+            };
+            // SAFETY: the routine owns the matrices and the host memory, of as many values each.
+            unsafe { add_on_cpu(steps, [product, next], host, small_step) };
         } else {
-            let blocks = u32::try_from(n.div_ceil(THREADS as usize / 32))?;
-            let launch = gpu.launch(&PRODUCT_CHAIN, "normalise_rows", blocks, THREADS)?;
-            let launch = launch.arg(product.address).arg(next.address).arg(n as u32);
-            // SAFETY: the kernel takes two matrices of order `n`, which the routine owns, and the order.
-            unsafe { steps.kernel(launch) };
+            // SAFETY: the routine owns both matrices of order `n`.
+            unsafe { steps.kernel(normalising(gpu, [product, next], n)?) };
             if launching == Synchronised {
                 steps.wait(Stream::Compute);
             }
@@ -181,8 +216,8 @@ fn copies_and_waits(
     let share = |_| {
         let products = timed(products)?;
         on_cpu.take();
-        let all = timed(steps)?;
-        Ok(1.0 - (products + on_cpu.get()).as_secs_f64() / all.as_secs_f64())
+        let iteration = timed(steps)?;
+        Ok(1.0 - (products + on_cpu.get()).as_secs_f64() / iteration.as_secs_f64())
     };
     let shares: Vec<f64> = (0..TIMED).map(share).collect::<Result<_, CudaError>>()?;
     Ok(median(shares).unwrap_or_default())

@@ -27,9 +27,9 @@ const SIZE: u64 = 1024;
 pub enum CalledWork {
     /// 32 kernels, launched one by one.
     Chain,
-    /// The same as a graph.
+    /// The kernels of `Chain` as a graph.
     Graph,
-    /// The same in one kernel.
+    /// The work of `Chain` in one kernel.
     Fused,
     /// A product by cuBLAS.
     Product,

@@ -142,11 +142,11 @@ mod tests {
             let threads = rayon::current_num_threads();
             let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
             let notes = routine.notes();
-            let said = notes[0].strip_suffix(", the fastest in calibration");
+            let note = notes[0].strip_suffix(", the fastest in calibration");
             let plans = candidates::<f32>(Shape::square(n as usize), [true; 2], threads);
             let could: Vec<String> = plans.iter().map(CpuPlan::to_string).collect();
-            let (said, _) = said.unwrap().split_once(" on ").unwrap();
-            assert!(could.iter().any(|c| c == said), "{notes:?}, of {could:?}");
+            let (plan, _) = note.unwrap().split_once(" on ").unwrap();
+            assert!(could.iter().any(|c| c == plan), "{notes:?}, of {could:?}");
         }
     }
 }

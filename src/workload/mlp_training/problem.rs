@@ -40,12 +40,12 @@ pub(super) const GRADIENTS: [[&str; 2]; 2] = [
 /// parameters.
 pub(super) fn model() -> Model {
     let mut model = Model::default();
-    let of = [
+    let activations = [
         (INPUTS, Kept::Narrow),
         (HIDDEN, Kept::Relu),
         (CLASSES, Kept::Wide),
     ];
-    let [inputs, hidden, logits] = of.map(|(width, kept)| model.activation(width, kept));
+    let [inputs, hidden, logits] = activations.map(|(width, kept)| model.activation(width, kept));
     model.linear("activations", [inputs, hidden], None);
     model.linear("logits", [hidden, logits], None);
     model
@@ -193,7 +193,7 @@ impl Reference {
         let [inputs, hidden, logits] = values.try_into().expect("two layers");
         let [_, of_hidden, of_logits] = gradients.activations.try_into().expect("two layers");
         let [.., w2, b2] = ranges();
-        let of = |values: &Array2<f64>| rms(values.as_slice().expect("row by row"));
+        let rms_of = |values: &Array2<f64>| rms(values.as_slice().expect("row by row"));
         let squares = of_logits.mapv(|g| g * g);
         let mut labelled = vec![0.0; CLASSES];
         for &label in labels {
@@ -203,10 +203,10 @@ impl Reference {
         let columns = squares.sum_axis(Axis(0)).into_iter().zip(sums);
         let square_of_w2 = rms(&parameters[w2]).powi(2);
         let scales = Scales {
-            inputs: of(&inputs),
-            hidden: of(&hidden),
-            activated: of(&hidden.mapv(|z| z.max(0.0))),
-            logits: of(&logits),
+            inputs: rms_of(&inputs),
+            hidden: rms_of(&hidden),
+            activated: rms_of(&hidden.mapv(|z| z.max(0.0))),
+            logits: rms_of(&logits),
             columns_of_logits: columns
                 .map(|(squares, (sum, labelled))| (squares + (sum + labelled).powi(2)).sqrt())
                 .collect(),

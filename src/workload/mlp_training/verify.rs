@@ -54,9 +54,9 @@ use crate::workload::network::{Compared, largest, unit};
 use crossover_arithmetic::adamw::State;
 use crossover_arithmetic::error::{self, largest_relative, relative, worse};
 
-/// Of activations, in units of [`unit`].
+/// Bound on the error of activations, in units of [`unit`].
 const HIDDEN_BOUND: f64 = 9.0;
-/// Of the gradients of W2, b2, W1 and b1.
+/// Bounds on the errors of the gradients of W2, b2, W1 and b1.
 const W2_BOUND: f64 = 18.0;
 const B2_BOUND: f64 = 3.0;
 const W1_BOUND: f64 = 15.0;
@@ -89,13 +89,13 @@ fn gradients(problem: &Training, format: Format, hidden: &[f32], found: &[f32]) 
     let of_w2 = times(&scales.columns_of_logits, scales.activated);
     let of_w1 = times(&let_through, scales.inputs);
     let [w1, b1, w2, b2] = ranges();
-    let of = |range: &Range<usize>| (&found[range.clone()], &expected[range.clone()]);
+    let both = |range: &Range<usize>| (&found[range.clone()], &expected[range.clone()]);
     let of_b2 = &scales.columns_of_logits;
     vec![
-        compared("gradient of W2", of(&w2), &of_w2, W2_BOUND * e),
-        compared("gradient of b2", of(&b2), of_b2, B2_BOUND * e),
-        compared("gradient of W1", of(&w1), &of_w1, W1_BOUND * e),
-        compared("gradient of b1", of(&b1), &let_through, B1_BOUND * e),
+        compared("gradient of W2", both(&w2), &of_w2, W2_BOUND * e),
+        compared("gradient of b2", both(&b2), of_b2, B2_BOUND * e),
+        compared("gradient of W1", both(&w1), &of_w1, W1_BOUND * e),
+        compared("gradient of b1", both(&b1), &let_through, B1_BOUND * e),
     ]
 }
 
@@ -132,11 +132,11 @@ fn corrected<'a>(problem: &'a Training, near: f64, hidden: &[f32]) -> (Cow<'a, [
     (gradients, let_through)
 }
 
-/// Of the logits; and of the loss, relative to their root mean square.
+/// Bound on the error of the logits, and of the loss relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;
-/// Of the update, in units of f32's rounding.
+/// Bound on the error of the update, in units of f32's rounding.
 const UPDATE_BOUND: f64 = 8.0;
-/// Of the step counter, which is in float64 and subtracts powers close to 1 from 1.
+/// Bound on the error of the step counter, which is in float64 and subtracts powers close to 1 from 1.
 const COUNTER_BOUND: f64 = 1e-12;
 
 /// The outputs of a step.

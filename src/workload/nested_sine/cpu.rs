@@ -156,11 +156,11 @@ fn plans(n: usize, threads: usize) -> Vec<Plan> {
     }
     grains.sort_unstable();
     grains.dedup();
-    let of = |stores| move |grain| Plan { grain, stores };
-    let mut plans: Vec<Plan> = grains.iter().copied().map(of(Stores::Cached)).collect();
+    let stored = |stores| move |grain| Plan { grain, stores };
+    let mut plans: Vec<Plan> = grains.iter().copied().map(stored(Stores::Cached)).collect();
     if n >= LARGE {
         // The results may exceed the caches, whose share is not known on a shared host.
-        plans.extend(grains.into_iter().map(of(Stores::Streamed)));
+        plans.extend(grains.into_iter().map(stored(Stores::Streamed)));
     }
     plans
 }

@@ -16,7 +16,7 @@ fn one_sine() -> Vec<(&'static str, Compute)> {
     Isa::available().into_iter().map(path).collect()
 }
 
-/// The same of four.
+/// Four sines on every path.
 fn four_sines() -> Vec<(&'static str, Compute)> {
     let mut paths: Vec<(&'static str, Compute)> = Vec::new();
     for isa in Isa::available() {
@@ -77,7 +77,7 @@ fn a_sine_is_within_2_ulp_of_float64() {
     assert!(error <= 2.0, "{name}: {error} ulp at {at:e}");
 }
 
-/// As above.
+/// The error of the last path is that of each, as above.
 #[test]
 fn four_passes_are_no_worse_than_the_c_library_plus_1_ulp() {
     let x = dense();

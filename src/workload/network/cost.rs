@@ -17,7 +17,7 @@ pub(crate) struct RowCost {
 }
 
 impl RowCost {
-    /// Of nothing yet.
+    /// The cost of no operation.
     pub(crate) fn new(format: Format, fused: bool) -> Self {
         Self {
             element: properties(format).bytes,

@@ -81,16 +81,22 @@ impl OnCpu {
     /// chooses the ways of the products, each on the results of the products before it.
     pub(crate) fn forward(&mut self, tokens: &[u32]) {
         let (products, values) = (&mut self.products, &mut self.values);
-        let of = |range: &Range<usize>| &self.parameters[range.clone()];
+        let parameters = |range: &Range<usize>| &self.parameters[range.clone()];
         for Layer { kind, x, y } in &self.model.layers {
             let [from, to] = two(values, [x.place, y.place]);
             match kind {
-                LayerKind::Embed(table) => embed(&products.threads, tokens, of(table), to),
+                LayerKind::Embed(table) => embed(&products.threads, tokens, parameters(table), to),
                 LayerKind::Norm([gain, bias]) => {
-                    layer_norm(&products.threads, from, of(gain), of(bias), to);
+                    layer_norm(
+                        &products.threads,
+                        from,
+                        parameters(gain),
+                        parameters(bias),
+                        to,
+                    );
                 }
                 LayerKind::Linear(linear) => {
-                    let (weights, bias) = (of(&linear.weights), of(&linear.bias));
+                    let (weights, bias) = (parameters(&linear.weights), parameters(&linear.bias));
                     let spare = linear.spare;
                     let weights = if self.transposed {
                         matrix(weights, y.width)

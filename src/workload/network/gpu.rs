@@ -69,13 +69,13 @@ impl Network {
             return Err(format!("no network has operands in {}", format.name()).into());
         }
         properties(format).require(&gpu)?;
-        let all = Tensor::of(&mut work, Format::F32, parameters)?;
+        let in_f32 = Tensor::of(&mut work, Format::F32, parameters)?;
         let copies = if format == Format::F32 {
             None
         } else {
             Some(Tensor::of(&mut work, format, parameters)?)
         };
-        let bytes = all.device.bytes() + copies.map_or(0, |c| c.device.bytes());
+        let bytes = in_f32.device.bytes() + copies.map_or(0, |c| c.device.bytes());
         Ok(Self {
             bytes: [bytes, 0],
             workspace: Workspace::new(&gpu)?,
@@ -85,7 +85,7 @@ impl Network {
             format,
             fused,
             rows,
-            parameters: all,
+            parameters: in_f32,
             copies,
             model: model.clone(),
             values: Vec::new(),

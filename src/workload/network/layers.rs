@@ -133,7 +133,7 @@ impl Network {
     /// Adds a kernel with a thread for every four values, given these addresses and the number of
     /// fours.
     fn on_values(&mut self, name: &str, of: &Tensor, addresses: &[CUdeviceptr]) -> Result<()> {
-        // Those of ReLU are of all networks.
+        // All networks share the kernels of ReLU.
         let source = if name.starts_with("relu") {
             &NETWORK
         } else {
@@ -229,8 +229,9 @@ impl Network {
     ) -> Result<()> {
         self.on_values("split_heads", &qkv, &[qkv.address(), split.address()])?;
         let matrix = |address, columns| Matrix::new(address, Format::F32, SEQUENCE, columns);
-        let all = self.rows * WIDTH;
-        let [queries, keys, values] = [0, 1, 2].map(|which| matrix(split.at(which * all), HEAD));
+        let values_of_each = self.rows * WIDTH;
+        let [queries, keys, values] =
+            [0, 1, 2].map(|which| matrix(split.at(which * values_of_each), HEAD));
         let [of_scores, of_results] = [(scores, SEQUENCE), (results, HEAD)]
             .map(|(of, columns)| matrix(of.address(), columns));
         let count = self.rows / SEQUENCE * HEADS;

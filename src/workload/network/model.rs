@@ -32,7 +32,7 @@ pub(crate) enum Kept {
 /// An activation: a row for each input or token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Activation {
-    /// Its index among the activations of the network.
+    /// The index of the activation in the network.
     pub(crate) place: usize,
     /// Values of a row.
     pub(crate) width: usize,

@@ -27,7 +27,7 @@ const PROCESSES: usize = 10;
 pub(crate) enum Task {
     /// The phases of its own start.
     ColdStart,
-    /// Its first product, a large one.
+    /// The first product of a process, a large one.
     LargeGemm,
     /// All that a small transformer costs before its first result.
     Transformer,
@@ -59,7 +59,7 @@ impl Report {
     /// Runs and times something once.
     ///
     /// # Errors
-    /// Those of `run`.
+    /// Errors of `run`.
     pub(crate) fn once<T>(
         &mut self,
         phase: impl ToString,
@@ -80,7 +80,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// The same ones for all rows and sizes.
+    /// The processes of a task, shared by all rows and sizes.
     pub(crate) fn of(task: Task) -> Rc<Self> {
         thread_local! {
             static KNOWN: RefCell<BTreeMap<Task, Rc<Processes>>> = RefCell::default();

@@ -28,7 +28,7 @@ const HOPELESS: f64 = 2.5;
 const ROUNDS: usize = 11;
 /// After this many rounds, a candidate is dropped if it is this much slower than the fastest.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (5, 1.3), (7, 1.15)];
-/// The same for candidates that take [`LONG`].
+/// [`DROPPED`] for candidates that take [`LONG`].
 const DROPPED_EARLY: [(usize, f64); 3] = [(2, 1.6), (3, 1.3), (7, 1.15)];
 /// Rounds that are always made.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;

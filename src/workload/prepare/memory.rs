@@ -60,10 +60,10 @@ impl<T> Host<T> {
     /// # Panics
     /// If there are fewer.
     pub(crate) fn part(self, first: usize, len: usize) -> *mut [T] {
-        let all = self.values.len();
+        let count = self.values.len();
         assert!(
-            first <= all && len <= all - first,
-            "{len} from {first} on, of {all} values"
+            first <= count && len <= count - first,
+            "{len} from {first} on, of {count} values"
         );
         std::ptr::slice_from_raw_parts_mut(self.values.cast::<T>().wrapping_add(first), len)
     }

@@ -38,7 +38,7 @@ pub struct Prepared {
     /// Threads that work on the host between the steps.
     pub(crate) threads: Option<Rc<Threads>>,
     poisons: Vec<Preparation>,
-    /// Those of host memory, which happen at once.
+    /// Poisons of host memory, which are written at once.
     host_poisons: Vec<Preparation>,
     restores: Vec<Preparation>,
     /// Memory that no step changes.

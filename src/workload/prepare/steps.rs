@@ -416,7 +416,7 @@ fn device(of: Stream) -> usize {
 /// seen to make.
 ///
 /// # Errors
-/// Those of the call.
+/// Errors of the call.
 pub(crate) fn launches(
     gpu: &Gpu,
     call: impl Fn() -> Result<(), CudaError>,

@@ -96,9 +96,9 @@ impl Pool {
                     let stat = fs::read_link("/proc/thread-self").ok();
                     let stat = stat.map(|link| PathBuf::from("/proc").join(link).join("stat"));
                     // A panic while the lock is held loses a path at most.
-                    let mut all = workers.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.push(stat);
-                    drop(all);
+                    let mut paths = workers.lock().unwrap_or_else(PoisonError::into_inner);
+                    paths.push(stat);
+                    drop(paths);
                     all_there.wait();
                     work();
                 };

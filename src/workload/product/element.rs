@@ -12,7 +12,7 @@ pub(super) type Direct<T> = fn(ArrayView2<'_, T>, ArrayView2<'_, T>, ArrayViewMu
 
 /// A format that products are computed in.
 pub trait Element: Number {
-    /// Its name.
+    /// The name of the format.
     const FORMAT: Format;
     /// The product without packing, where there is one.
     const DIRECT: Option<Direct<Self>>;

@@ -73,7 +73,7 @@ impl fmt::Display for FewRows {
 /// as they are.
 ///
 /// # Errors
-/// Those of the compiler and the driver.
+/// Errors of the compiler and the driver.
 pub(super) fn candidates(
     gpu: &Gpu,
     product: &Product,
@@ -133,21 +133,21 @@ mod tests {
 
     #[test]
     fn only_whole_aligned_matrices_in_f32_without_an_epilogue_fit() {
-        let of = |batch, n, k| {
+        let product = |batch, n, k| {
             let shape = Shape { batch, m: 3, n, k };
             Product::whole(shape, Format::F32, [16, 1 << 10, 1 << 20])
         };
         let with = |change: fn(&mut Product)| {
-            let mut product = of(1, 36, 20);
-            change(&mut product);
-            product
+            let mut changed = product(1, 36, 20);
+            change(&mut changed);
+            changed
         };
         let fit = |product: &Product| fits(product, product.shape().unwrap());
-        assert!(fit(&of(1, 36, 20)));
+        assert!(fit(&product(1, 36, 20)));
         let unfit = [
-            of(1, 34, 20),
-            of(1, 36, 19),
-            of(2, 36, 20),
+            product(1, 34, 20),
+            product(1, 36, 19),
+            product(2, 36, 20),
             with(|p| p.a.format = Format::Tf32),
             with(|p| p.c.address += 4),
             with(|p| p.b = Matrix::new(1 << 10, Format::F32, 36, 20).t()),

@@ -35,7 +35,7 @@ impl GpuPlan {
     /// By each algorithm that cuBLASLt proposes, in the order of its own estimate.
     ///
     /// # Errors
-    /// Those of CUDA and cuBLASLt.
+    /// Errors of CUDA and cuBLASLt.
     ///
     /// # Safety
     /// As for [`fastest`].

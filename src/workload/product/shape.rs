@@ -107,7 +107,7 @@ impl Matrix {
         }
     }
 
-    /// Its transpose.
+    /// The transposed matrix.
     pub(crate) fn t(self) -> Self {
         Self {
             transposed: !self.transposed,
@@ -139,7 +139,7 @@ impl Matrix {
 /// C = A B on the GPU, or several such products of equal sizes, and what follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Product {
-    /// Its description, for notes and choices.
+    /// A description of the product, for notes and choices.
     pub(crate) name: &'static str,
     pub(crate) a: Matrix,
     pub(crate) b: Matrix,

@@ -173,7 +173,7 @@ pub(crate) fn fitting(n: usize, multiprocessors: u32) -> &'static Tile {
 /// multiples of a four.
 ///
 /// # Errors
-/// Those of the compiler and the driver.
+/// Errors of the compiler and the driver.
 pub(crate) fn of_layer(
     gpu: &Gpu,
     product: &Product,

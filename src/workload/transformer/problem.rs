@@ -31,10 +31,13 @@ const HIDDEN: usize = 1024;
 /// position.
 fn model() -> Model {
     let mut model = Model::default();
-    let mut of = |width, kept| model.activation(width, kept);
-    let [tokens, x, spare] = [1, WIDTH, WIDTH].map(|width| of(width, Kept::Wide));
-    let [normed, qkv, heads] = [WIDTH, QKV, WIDTH].map(|width| of(width, Kept::Narrow));
-    let (hidden, logits) = (of(HIDDEN, Kept::Relu), of(VOCABULARY, Kept::Narrow));
+    let mut activation = |width, kept| model.activation(width, kept);
+    let [tokens, x, spare] = [1, WIDTH, WIDTH].map(|width| activation(width, Kept::Wide));
+    let [normed, qkv, heads] = [WIDTH, QKV, WIDTH].map(|width| activation(width, Kept::Narrow));
+    let (hidden, logits) = (
+        activation(HIDDEN, Kept::Relu),
+        activation(VOCABULARY, Kept::Narrow),
+    );
     let table = model.room(VOCABULARY * WIDTH);
     model.layer(LayerKind::Embed(table), tokens, x);
     for _ in 0..LAYERS {
@@ -184,7 +187,7 @@ impl Workload for Inference {
     }
 }
 
-/// Of the logits, in units of [`unit`].
+/// Bound on the error of the logits, in units of [`unit`].
 const BOUND: f64 = 10.0;
 
 /// Compares the logits of the sample with float64, relative to their root mean square; all others must be

@@ -31,9 +31,9 @@ struct Rounded<'a> {
     problem: &'a Inference,
     /// The parameters as operands.
     weights: Vec<f32>,
-    /// Of operands.
+    /// The rounding of operands.
     operand: Round,
-    /// Of the values stored between the steps, except the residual.
+    /// The rounding of values stored between the steps, except the residual.
     stored: Round,
     mistake: Mistake,
 }

@@ -75,9 +75,9 @@ mod tests {
             images.gather(batch, to);
         }
         let sorted = |pixels: &[u8]| {
-            let mut all: Vec<Vec<u8>> = pixels.chunks(IMAGE).map(<[u8]>::to_vec).collect();
-            all.sort_unstable();
-            all
+            let mut images: Vec<Vec<u8>> = pixels.chunks(IMAGE).map(<[u8]>::to_vec).collect();
+            images.sort_unstable();
+            images
         };
         let drawn = sorted(&epoch);
         assert_eq!(drawn, sorted(&images.pixels));

@@ -73,9 +73,9 @@ fn converted(
     transposed: bool,
 ) -> Result<Device<u8>> {
     let gpu = work.memory.gpu().clone();
-    let of = properties(format);
-    let function = gpu.function(&PRECISION, &format!("to_{}", of.suffix))?;
-    let to = work.alloc(n * n * of.bytes)?;
+    let to_format = properties(format);
+    let function = gpu.function(&PRECISION, &format!("to_{}", to_format.suffix))?;
+    let to = work.alloc(n * n * to_format.bytes)?;
     let rows = u32::try_from(n)?;
     let grid = (rows.div_ceil(THREADS), rows, 1);
     let launch = Launch::new(function, grid, (THREADS, 1, 1))

@@ -39,7 +39,7 @@ struct Terms {
 /// in f32 after every `chunk` terms: the others are smaller by a factor of 2^-8 at least, and so
 /// is what the tensor core cuts off of them.
 fn terms(k: usize, chunk: usize) -> Vec<Terms> {
-    let mut all: Vec<Terms> = (1..PARTS)
+    let mut terms: Vec<Terms> = (1..PARTS)
         .rev()
         .map(|order| {
             let first = (order + 1).saturating_sub(PARTS);
@@ -53,20 +53,47 @@ fn terms(k: usize, chunk: usize) -> Vec<Terms> {
         .collect();
     let chunk = chunk.min(k);
     let b0 = (PARTS - 1) * k;
-    all.extend((0..k).step_by(chunk).map(|begin| {
+    terms.extend((0..k).step_by(chunk).map(|begin| {
         let end = k.min(begin + chunk);
         Terms {
             a: begin..end,
             b: b0 + begin..b0 + end,
         }
     }));
-    all
+    terms
 }
 
 /// As [`matmul::cost`](crate::workload::matmul::cost), with the kernels of [`split`].
 pub fn cost_split(n: u64, chunk: usize) -> Cost {
     let products = terms(n as usize, chunk).len();
     problem::cost(n).launches(SPLITS + products as u32)
+}
+
+/// The kernels that split A and B of order `n` into their parts.
+fn splitting_kernels(
+    gpu: &Gpu,
+    n: usize,
+    [a, b]: [CUdeviceptr; 2],
+    [to_a, to_b]: [CUdeviceptr; 2],
+) -> Result<[Launch; SPLITS as usize]> {
+    // Where rows are aligned to four elements, a thread takes as many.
+    let (kernel, values) = if n.is_multiple_of(4) {
+        ("split_bf16", 4)
+    } else {
+        ("split_bf16_any", 1)
+    };
+    let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
+        let rows = u32::try_from(n)?;
+        let grid = (rows.div_ceil(THREADS * values), rows, 1);
+        let launch = Launch::new(gpu.function(&PRECISION, kernel)?, grid, (THREADS, 1, 1));
+        let launch = launch.arg(from).arg(to).arg(n as u64).arg(pitch as u64);
+        Ok::<_, RoutineError>(launch.arg(first as u64).arg(step))
+    };
+    let matrix = i64::try_from(n * n)?;
+    Ok([
+        splitting(a, to_a, PARTS * n, 0, i64::try_from(n)?)?,
+        splitting(b, to_b, n, (PARTS - 1) * n * n, -matrix)?,
+    ])
 }
 
 /// An f32 product of operands that are each a sum of three parts in BF16. Of the largest product, runs
@@ -87,26 +114,8 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, chunk: usize) -> Result<Box<dy
     let c = work.output(problem.shape().c_len())?;
     let mut parts = || work.alloc::<u8>(PARTS * n * n * of_parts.bytes);
     let [to_a, to_b] = [parts()?.address, parts()?.address];
-
-    // Where rows are aligned to four elements, a thread takes as many.
-    let (kernel, values) = if n.is_multiple_of(4) {
-        ("split_bf16", 4)
-    } else {
-        ("split_bf16_any", 1)
-    };
-    let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
-        let rows = u32::try_from(n)?;
-        let grid = (rows.div_ceil(THREADS * values), rows, 1);
-        let launch = Launch::new(gpu.function(&PRECISION, kernel)?, grid, (THREADS, 1, 1));
-        let launch = launch.arg(from).arg(to).arg(n as u64).arg(pitch as u64);
-        Ok::<_, RoutineError>(launch.arg(first as u64).arg(step))
-    };
-    let matrix = i64::try_from(n * n)?;
-    let [a, b] = inputs.matrices.map(|matrix| matrix.address);
-    let splits = [
-        splitting(a, to_a, PARTS * n, 0, i64::try_from(n)?)?,
-        splitting(b, to_b, n, (PARTS - 1) * n * n, -matrix)?,
-    ];
+    let from = inputs.matrices.map(|matrix| matrix.address);
+    let splits = splitting_kernels(gpu, n, from, [to_a, to_b])?;
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
     unsafe { work.steps.kernels(Stream::Compute, splits) };

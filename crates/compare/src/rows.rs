@@ -104,8 +104,13 @@ impl BenchmarkRow {
             confirmed: 0,
             more_pairs: f64::INFINITY,
         });
-        self.marks.extend(tick.map(ticks));
-        (self.verdict == Verdict::Unsure).then(|| ONE_VALUE.to_owned())
+        let ticks = tick.map(ticks);
+        if self.verdict == Verdict::Unsure {
+            return ticks
+                .map(|ticks| format!("{ONE_VALUE}: {ticks}; time more iterations together"));
+        }
+        self.marks.extend(ticks);
+        None
     }
 
     /// Whether its verdict is final: after the pairs that chose what is tested, and at each interim
@@ -136,8 +141,7 @@ fn unsteady(pairs: &[Sides<'_>], options: &Options) -> Option<String> {
 }
 
 /// Why times that are all equal may have no verdict.
-const ONE_VALUE: &str = "all samples of a side are equal, and the change is less than its clock can show: time more \
- iterations together";
+const ONE_VALUE: &str = "all samples of a side are equal, and the change is less than can be shown";
 
 /// The tick of a clock, in words.
 fn ticks(step: f64) -> String {

@@ -117,7 +117,9 @@ fn times_of_a_coarse_clock_have_intervals_of_a_tick() {
         let (row, _) = rows(&base, &new, &Options::default()).remove(0);
         assert_eq!(row.verdict, verdict, "{row:?}");
         assert!((row.judgement.unwrap().low - low).abs() < 1e-3, "{row:?}");
-        assert_eq!(row.marks, ["the clock ticks by 1.024 µs"]);
+        let remarks = row.marks.iter().chain(&row.reason);
+        let ticks = |text: &String| text.contains("the clock ticks by 1.024 µs");
+        assert_eq!(remarks.filter(|text| ticks(text)).count(), 1, "{row:?}");
     }
     // Samples of two values.
     let mut mixed = constant(7_168.0, None);

@@ -42,7 +42,7 @@ pub(crate) const CHILDREN_FAIL: &str = "RECORDED_CHILDREN_FAIL";
 pub(crate) const TWO: &str = "h200,h200";
 
 /// An H200 with so little memory that its bandwidth is soon measured.
-pub(crate) const SMALL_H200: &str = "h200:memory_bytes=805306368:context_bytes=134217728";
+pub(crate) const SMALL_H200: &str = "h200:memory_bytes=327155712:context_bytes=67108864";
 
 /// A folder in which every library of CUDA is the recording driver, for results too.
 pub(crate) struct StandIn(TempDir);

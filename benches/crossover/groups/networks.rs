@@ -9,15 +9,15 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Events, EventsGated, Wall};
 use crossover::workload::{HostMemory, Result, Routine, Workload};
 
-type OnCpu<W> = fn(&Rc<W>, usize) -> Result<Box<dyn Routine>>;
-type OnGpu<W> =
+type CpuMaker<W> = fn(&Rc<W>, usize) -> Result<Box<dyn Routine>>;
+type GpuMaker<W> =
     fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Result<Box<dyn Routine>>;
 
 /// The parts that differ between networks.
 pub(crate) struct Network<W> {
     /// Makes the routine on up to this many threads.
-    pub(crate) on_cpu: OnCpu<W>,
-    pub(crate) on_gpu: OnGpu<W>,
+    pub(crate) on_cpu: CpuMaker<W>,
+    pub(crate) on_gpu: GpuMaker<W>,
     pub(crate) one_thread_sizes: Sizes,
     /// Sizes at which launches matter: with a large batch these rows hardly differ.
     pub(crate) launch_sizes: Sizes,

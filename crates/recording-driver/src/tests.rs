@@ -52,15 +52,26 @@ fn devices() -> (State, [Of; 2]) {
     (state, devices)
 }
 
-/// Launches `read_again` on an address with so many threads. Its module is of the current device.
-fn read(state: &mut State, address: u64, threads: u32, stream: u64) -> Outcome {
+/// The kernel `read_again` of the current device.
+fn read_again(state: &mut State) -> Result<u64, crate::fault::Fault> {
     let image = format!("{COMPILED}ceilings.cu\0");
     let module = cuModuleLoadData(state, image.as_ptr().cast())?;
-    let read = cuModuleGetFunction(state, module, c"read_again".as_ptr())?;
+    cuModuleGetFunction(state, module, c"read_again".as_ptr())
+}
+
+/// Launches `read_again` on an address with this number of threads. Its module is of the current device.
+fn read(state: &mut State, address: u64, threads: u32, stream: u64) -> Outcome {
+    let kernel = read_again(state)?;
+    launch(state, kernel, address, threads, stream)
+}
+
+fn launch(state: &mut State, kernel: u64, address: u64, threads: u32, stream: u64) -> Outcome {
     let (address, number) = ((&raw const address).cast(), (&raw const threads).cast());
     let arguments = [address, number, number, address];
     let arguments = arguments.as_ptr();
-    cuLaunchKernel(state, read, 1, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
+    cuLaunchKernel(
+        state, kernel, 1, 1, 1, threads, 1, 1, 0, stream, arguments, 0,
+    )
 }
 
 /// Multiplies a matrix of 2 x 2 elements in f32, with so many from one column to the next, with itself. The
@@ -159,9 +170,18 @@ const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
         |state, one, _| read(state, one.memory, 1025, one.stream),
     ),
     (
-        "read_again was loaded on device 0",
+        "launched on device 1 while the context of device 0 is current",
         Some(code::INVALID_HANDLE),
         |state, _, two| read(state, two.memory, 1, two.stream),
+    ),
+    (
+        "read_again was loaded on device 0",
+        Some(code::INVALID_HANDLE),
+        |state, _, two| {
+            let kernel = read_again(state)?;
+            cuCtxSetCurrent(state, two.context)?;
+            launch(state, kernel, two.memory, 1, two.stream)
+        },
     ),
     ("device 0 uses d2 of device 1", None, |state, one, two| {
         read(state, two.memory, 1, one.stream)

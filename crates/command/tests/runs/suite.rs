@@ -104,7 +104,7 @@ fn a_run_leaves_its_files() {
 fn state_is_restored_before_each_sample_and_not_inside() {
     let dir = tempfile::tempdir().unwrap();
     let options = ["--bench", "stateful", "--sample-size", "10"];
-    let said = expect(&mut bench(dir.path(), &options), 0, "");
+    expect(&mut bench(dir.path(), &options), 0, "");
     let folder = dir.path().join("stateful/cpu_steps/4/new");
     let samples = read(&folder.join("sample.json"));
     let iterations = samples["iters"].as_array().expect("a list").iter();
@@ -120,7 +120,10 @@ fn state_is_restored_before_each_sample_and_not_inside() {
     let warm_up = &before[1..before.len() - iterations.len()];
     let doubled = (0..warm_up.len()).map(|at| (1 << at).to_string());
     let is_taken_once = doubled.eq(warm_up.iter().cloned());
-    assert!(is_taken_once || said.contains("measured again"), "{runs:?}");
+    // An unsteady series before the one that counts.
+    let mut earlier = warm_up.windows(iterations.len());
+    let is_taken_again = earlier.any(|series| series == iterations);
+    assert!(is_taken_once || is_taken_again, "{runs:?}");
     assert!(
         iterations.iter().any(|count| count != "1"),
         "one iteration a sample shows nothing: {iterations:?}"
@@ -326,9 +329,10 @@ fn a_saved_baseline_compares_with_a_later_one() {
     for row in rows {
         assert_eq!(row["clock"], "wall", "{row}");
         assert!(row["ratio"].is_f64(), "{row}");
-        // Two benchmarks over one pair of runs tell nothing of how two runs differ.
+        // Two benchmarks over one pair of runs tell nothing of how two runs differ, nor do those of a busy machine.
         let reason = row["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("fewer than four benchmarks"), "{row}");
+        let reasons = ["fewer than four benchmarks", "its samples are unsteady"];
+        assert!(reasons.iter().any(|of| reason.contains(of)), "{row}");
     }
     critcmp(dir.path(), &ids);
 }

@@ -173,10 +173,14 @@ impl Benchmark {
             (Some(Launches::Synchronised | Launches::ReadBack), Residency::Queued) => {
                 Residency::Awaited
             }
-            (_, Residency::Queued) if self.clock == Some(Clock::Wall) => Residency::Awaited,
             (_, data) => data,
         };
-        spread.deviation(class, data)
+        let deviation = spread.deviation(class, data);
+        // The host waits once for all iterations of a sample.
+        if self.clock == Some(Clock::Wall) && data == Residency::Queued {
+            return deviation.max(spread.deviation(class, Residency::Awaited));
+        }
+        deviation
     }
 
     /// Lower end of the interval in which the median of another process lies with a probability of

@@ -115,12 +115,14 @@ pub(super) enum Direction {
 /// stream. The library allocates device memory for it.
 pub(super) struct CufftPlan {
     handle: sys::cufftHandle,
+    /// Its context and stream outlive the plan.
+    _gpu: Rc<Gpu>,
 }
 
 impl CufftPlan {
     /// # Errors
     /// [`NO_CUFFT`] without the library, and its own errors.
-    pub(super) fn new(gpu: &Gpu, n: usize, batch: usize) -> Result<Rc<Self>> {
+    pub(super) fn new(gpu: &Rc<Gpu>, n: usize, batch: usize) -> Result<Rc<Self>> {
         // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
         if !unsafe { sys::is_culib_present() } {
             return Err(NO_CUFFT.into());
@@ -132,8 +134,9 @@ impl CufftPlan {
         let made = catch_panic(make).map_err(|_| NO_CUFFT)?;
         let plan = Self {
             handle: made.map_err(error)?,
+            _gpu: gpu.clone(),
         };
-        // SAFETY: the plan was just made, and the stream lives as long as the GPU.
+        // SAFETY: the plan was just made, and keeps the GPU, with which the stream lives.
         unsafe { result::set_stream(plan.handle, gpu.stream().cu_stream().cast()) }
             .map_err(error)?;
         Ok(Rc::new(plan))
@@ -158,8 +161,8 @@ impl CufftPlan {
 
 impl Drop for CufftPlan {
     fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once. After the context was lost this fails, which was
-        // reported before.
+        // SAFETY: made by `new` and destroyed once, while the GPU lives. After the context was lost this
+        // fails, which was reported before.
         let _ = unsafe { result::destroy(self.handle) };
     }
 }

@@ -66,10 +66,14 @@ impl Collectives {
         let place = [first, gpus.len(), devices];
         let contexts: Vec<Arc<CudaContext>> =
             gpus.iter().map(|gpu| gpu.context().clone()).collect();
-        let bind = move |at: usize| contexts[at].bind_to_thread().called("cuCtxSetCurrent");
         // In a thread of its own, which is left behind if NCCL hangs.
         let (tell, connected) = mpsc::channel();
-        thread::spawn(move || tell.send(nccl.communicators(id, place, bind)));
+        thread::spawn(move || {
+            let bind = |at: usize| contexts[at].bind_to_thread().called("cuCtxSetCurrent");
+            // Communicators that come too late end here, before the contexts, which they need.
+            drop(tell.send(nccl.communicators(id, place, bind)));
+            drop(contexts);
+        });
         let connected = within(LONGEST_CONNECT, &connected);
         gpus[0].bind()?;
         Ok(Self {

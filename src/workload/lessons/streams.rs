@@ -158,5 +158,7 @@ fn cut_up(
     work.poison(|memory| Ok(memory.gpu().synchronize()?));
     let problem = problem.clone();
     work.check_by(move |memory| Ok(problem.check_output(memory.values(to))));
+    // Nor are they behind the allocation of the memory, which they use first.
+    gpu.synchronize()?;
     Ok(Box::new(work))
 }

@@ -155,12 +155,16 @@ impl Prepared {
         owner: &Rc<W>,
         values: impl Fn(&W) -> &[T],
     ) -> Result<Device<T>, CudaError> {
+        // Called once: a second call may give another number of values.
+        let own = values(owner);
         let Some(memory) = from else {
-            return self.upload(values(owner));
+            return self.upload(own);
         };
-        let device = self.output(values(owner).len())?;
-        let host = self.host_input(memory, owner, values)?;
-        // SAFETY: both have as many values; the routine owns the device's, and owns or keeps the host's.
+        let device = self.output(own.len())?;
+        self.keep(owner);
+        let host = self.host_values(memory, own)?;
+        // SAFETY: both have as many values as `own`; the routine owns the device's, and owns or keeps the
+        // host's.
         unsafe {
             self.steps
                 .upload(Stream::Compute, host.values, device.address)
@@ -176,7 +180,15 @@ impl Prepared {
         values: impl Fn(&W) -> &[T],
     ) -> Result<Host<T>, CudaError> {
         self.keep(owner);
-        let own = values(owner);
+        self.host_values(memory, values(owner))
+    }
+
+    /// Values of an owner that the routine keeps, in host memory of one kind.
+    fn host_values<T: Value>(
+        &mut self,
+        memory: HostMemory,
+        own: &[T],
+    ) -> Result<Host<T>, CudaError> {
         match memory {
             HostMemory::Pageable => Ok(Host::of_problem(own)),
             HostMemory::Pinned => self.host_copy(memory, own),

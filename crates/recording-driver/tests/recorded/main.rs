@@ -102,6 +102,7 @@ fn main() -> ExitCode {
         inside("routines::own_stream", TWO, &[], routines::own_stream),
         inside("routines::other_context", TWO, &[], routines::other_context),
         inside("routines::unawaited", TWO, &[], routines::unawaited),
+        inside("routines::asked_once", TWO, &[], routines::asked_once),
         inside("routines::held_up", TWO, &[], routines::held_up),
         inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),

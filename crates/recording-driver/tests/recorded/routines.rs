@@ -1,6 +1,7 @@
 //! Routines by themselves: memory of one that is dropped, in the hands of another or kept for it, and waits
 //! between devices that are missing.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -134,6 +135,24 @@ pub(crate) fn unawaited() {
         lines.iter().any(|line| line == "wait for the context"),
         "{lines:?}"
     );
+}
+
+/// A caller's function may give more values at its second call: the copy would not fit.
+pub(crate) fn asked_once() {
+    let gpu = open();
+    let values = Rc::new(vec![1.0f32; 1 << 12]);
+    for from in [None, Some(HostMemory::Pageable), Some(HostMemory::Pinned)] {
+        let calls = Cell::new(0);
+        let mut work = Prepared::new(&gpu).unwrap();
+        work.input(from, &values, |values| {
+            calls.set(calls.get() + 1);
+            &values[..calls.get() << 10]
+        })
+        .unwrap();
+        work.run().unwrap();
+        gpu.synchronize().unwrap();
+        assert_eq!(calls.get(), 1, "{from:?}");
+    }
 }
 
 /// Steps may use host memory when the outputs on devices are poisoned: the bytes of the iteration before are

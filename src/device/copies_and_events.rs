@@ -33,9 +33,14 @@ pub(crate) fn order(
         .called("cuStreamWaitEvent")
 }
 
-/// Waits until `stream` is idle.
+/// Waits until `stream` is idle. Then an error of an earlier call that could not return it is reported:
+/// cudarc's own function would return it without waiting.
 pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
-    stream.synchronize().called("cuStreamSynchronize")
+    let context = stream.context();
+    bind(context)?;
+    // SAFETY: the stream is borrowed, so it has not been destroyed.
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.called("cuStreamSynchronize")?;
+    context.check_err().called("cuStreamSynchronize")
 }
 
 /// The places of pinned memory, which may not be initialised. cudarc first waits for an event of the slice,

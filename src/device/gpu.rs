@@ -426,12 +426,13 @@ impl Gpu {
     }
 
     /// Waits until this device and those beside it are idle. Errors are those of earlier calls, which have
-    /// reported them.
+    /// reported them. One that a context keeps does not end the wait, as it would in cudarc, and
+    /// [`check_earlier`](Self::check_earlier) finds it later.
     pub(crate) fn wait_for_all(&self) {
         let beside = self.opened_beside().iter().map(|gpu| &gpu.context);
         // The context of this device is current afterwards.
         for context in beside.chain([&self.context]) {
-            let _ = context.synchronize();
+            let _ = bind(context).map(|()| result::ctx::synchronize());
         }
     }
 

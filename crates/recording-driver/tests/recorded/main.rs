@@ -103,6 +103,7 @@ fn main() -> ExitCode {
         inside("routines::other_context", TWO, &[], routines::other_context),
         inside("routines::unawaited", TWO, &[], routines::unawaited),
         inside("routines::asked_once", TWO, &[], routines::asked_once),
+        inside("routines::kept_error", TWO, &[], routines::kept_error),
         inside("routines::held_up", TWO, &[], routines::held_up),
         inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),

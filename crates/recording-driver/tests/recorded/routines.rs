@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::model::Exchange;
+use crossover::timing::cudarc::driver::{DriverError, sys::CUresult};
 use crossover::workload::devices::{Path, peer_copy};
 use crossover::workload::transfer::Transfer;
 use crossover::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
@@ -153,6 +154,38 @@ pub(crate) fn asked_once() {
         gpu.synchronize().unwrap();
         assert_eq!(calls.get(), 1, "{from:?}");
     }
+}
+
+/// An error that an earlier call could not return is reported once the device is idle, not in place of the wait.
+pub(crate) fn kept_error() {
+    let gpu = open();
+    let keep = || {
+        let error = DriverError(CUresult::CUDA_ERROR_NOT_FOUND);
+        gpu.context().record_err::<()>(Err(error));
+    };
+    let waits = |of: &str| {
+        let lines = phases().pop().expect("a mark").1;
+        let wait = format!("wait for {of}");
+        assert!(
+            lines.iter().any(|line| line.starts_with(&wait)),
+            "{lines:?}"
+        );
+    };
+    let values = Rc::new(vec![1.0f32; 1 << 10]);
+    let mut work = Prepared::new(&gpu).unwrap();
+    let from = Some(HostMemory::Pinned);
+    work.input(from, &values, |values| values).unwrap();
+    work.run().unwrap();
+    keep();
+    mark("awaited");
+    let error = gpu.synchronize().unwrap_err().to_string();
+    assert!(error.contains("CUDA_ERROR_NOT_FOUND"), "{error}");
+    waits("s1");
+    work.run().unwrap();
+    keep();
+    mark("dropped");
+    drop(work);
+    waits("the context");
 }
 
 /// Steps may use host memory when the outputs on devices are poisoned: the bytes of the iteration before are

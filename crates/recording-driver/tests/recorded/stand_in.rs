@@ -91,6 +91,7 @@ impl StandIn {
             "golden::",
             "timing::",
             "routines::held",
+            "routines::kept",
             "routines::unawaited",
         ]
         .iter()

@@ -13,7 +13,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{
     Gpu,
-    copies_and_events::{copy_to_device, record, wait},
+    copies_and_events::{copy_to_device, record, synchronize, wait},
 };
 use crate::timing::{Called, CudaError};
 use crate::workload::lessons::loader::consumer::Consumer;
@@ -235,6 +235,6 @@ fn held<'a, 'b>(slot: &'a Mutex<&'b mut [u8]>) -> MutexGuard<'a, &'b mut [u8]> {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         // After an error the device may still be reading a slot.
-        let _ = self.copies.synchronize();
+        let _ = synchronize(&self.copies);
     }
 }

@@ -140,19 +140,35 @@ fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, T
     t.elapsed()
 }
 
-/// Runs `body`. If it fails, opens the gate and waits until the stream is idle: with a closed gate the
-/// next synchronisation would hang until the gate's timeout.
+/// Runs `body`. If it fails or panics, opens the gate and waits until the stream is idle: with a closed gate
+/// the next synchronisation would hang until the gate's timeout.
 fn guarded<T: Timeline, R>(
     t: &mut T,
     body: impl FnOnce(&mut T) -> Result<R, TimingError>,
 ) -> Result<R, TimingError> {
-    let result = body(t);
-    if result.is_err() {
-        t.open_gate();
-        // The failure that led here is the one to report.
-        let _ = t.synchronize();
-    }
+    let mut end = End {
+        t,
+        is_success: false,
+    };
+    let result = body(end.t);
+    end.is_success = result.is_ok();
     result
+}
+
+/// The end of a measurement, also where the routine panics.
+struct End<'a, T: Timeline> {
+    t: &'a mut T,
+    is_success: bool,
+}
+
+impl<T: Timeline> Drop for End<'_, T> {
+    fn drop(&mut self) {
+        if !self.is_success {
+            self.t.open_gate();
+            // The failure that led here is the one to report.
+            let _ = self.t.synchronize();
+        }
+    }
 }
 
 /// Splits `iterations` into the fewest batches of at most `batch`, sizes differing by at
@@ -166,13 +182,16 @@ fn even_batches(iterations: u64, batch: u64) -> impl Iterator<Item = u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
-    /// Writes down every call and fails at the one it is told to.
+    /// Writes down every call, and fails or panics at the one it is told to.
     #[derive(Default)]
     struct Fake {
         calls: Vec<&'static str>,
         fail_at: Option<usize>,
+        panic_at: Option<usize>,
         gate_closed: bool,
         launched_in_window: u64,
         pending: u64,
@@ -182,6 +201,7 @@ mod tests {
     impl Fake {
         fn step(&mut self, name: &'static str) -> Result<(), TimingError> {
             self.calls.push(name);
+            assert_ne!(self.panic_at, Some(self.calls.len() - 1), "told to");
             if self.fail_at == Some(self.calls.len() - 1) {
                 return Err(TimingError::Routine(name.into()));
             }
@@ -347,6 +367,20 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_panic_of_the_routine_opens_the_gate_and_leaves_the_device_idle() {
+        let mut t = Fake {
+            panic_at: Some(3),
+            ..Fake::default()
+        };
+        let run = AssertUnwindSafe(|| gated(&mut t, 5, 5));
+        assert!(catch_unwind(run).is_err());
+        let before = said("close start launch launch");
+        assert_eq!(t.calls, [before, said("open synchronize")].concat());
+        assert!(!t.gate_closed);
+        assert_eq!(t.pending, 0);
     }
 
     #[test]

@@ -98,6 +98,8 @@ impl Gate {
             overflows: u32::MAX,
             off: None,
         };
+        // A gate that is off is never closed, and each wait reads whether it timed out.
+        this.write(1, 0);
         this.off = this.reason_to_stay_off(mode)?;
         Ok(this)
     }
@@ -130,7 +132,6 @@ impl Gate {
         }
         // Both kernels are loaded by this first, ungated use.
         self.spin(Duration::ZERO)?;
-        self.write(1, 0);
         self.launch(false)?;
         self.synchronize()?;
         // CUDA_SCALE_LAUNCH_QUEUES can make the queue shorter. Under compute-sanitizer it holds a few

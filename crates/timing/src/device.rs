@@ -20,11 +20,12 @@ use crossover_words::Clock;
 pub(super) struct ClockedDevice {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
+    /// Before `gate`, since fields are dropped in order: its graph has a kernel of the gate's module.
+    pub(super) launch_probe: RefCell<Option<LaunchProbe>>,
     pub(super) gate: RefCell<Gate>,
     /// Events that can time, for reuse: creating one takes longer than many kernels.
     pub(super) events: RefCell<Vec<EventPair>>,
     pub(super) flush: RefCell<Option<Flush>>,
-    pub(super) launch_probe: RefCell<Option<LaunchProbe>>,
     pub(super) usual_persisting: Cell<Option<usize>>,
     pub(super) launch_levels: RefCell<LaunchLevels>,
     /// The other devices that this process can use.

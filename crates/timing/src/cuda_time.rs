@@ -103,7 +103,8 @@ impl CudaTime {
     ///
     /// # Safety
     /// `stream` must be a stream that is alive, and stay so until this measurement and all its
-    /// clones are dropped.
+    /// clones are dropped, and all clones of [`stream`](Self::stream) with all that was made with them, such
+    /// as slices and graphs.
     ///
     /// ```no_run
     /// use std::ffi::c_void;
@@ -125,7 +126,8 @@ impl CudaTime {
         stream: *mut c_void,
         gate: GateMode,
     ) -> Result<Self, Absence> {
-        // SAFETY: the caller keeps the stream alive as long as this measurement, which alone keeps what is returned.
+        // SAFETY: the caller keeps the stream alive as long as this measurement, the clones of what is returned, which
+        // `stream` lends, and all that is made with them.
         let stream = unsafe { borrow(ordinal, stream) }?;
         Ok(Self::on_stream(&stream, gate)?)
     }

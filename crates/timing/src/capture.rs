@@ -126,8 +126,8 @@ impl ClockedDevice {
 /// A graph captured from a stream, ready to be replayed on it. Replaying neither allocates
 /// nor looks anything up.
 ///
-/// It holds the addresses that the captured work uses, not the memory: whoever owns the
-/// graph keeps that alive.
+/// It holds the addresses that the captured work uses, not the memory, and its kernels, not their
+/// modules: whoever owns the graph keeps those alive.
 #[derive(Debug)]
 pub struct Graph {
     executable: sys::CUgraphExec,
@@ -337,8 +337,8 @@ impl Graph {
     /// Enqueues the graph on the stream it was captured from.
     ///
     /// # Safety
-    /// Every address that the captured work uses must be valid until it has run, and the
-    /// stream's context must be current on the calling thread.
+    /// Every address that the captured work uses must be valid, and every module of its kernels loaded,
+    /// until it has run; and the stream's context must be current on the calling thread.
     ///
     /// # Errors
     /// The driver's error of `cuGraphLaunch`.

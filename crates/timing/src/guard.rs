@@ -30,7 +30,8 @@ const HICCUP: f64 = 100_000.0;
 const WINDOW: f64 = 5e6;
 
 /// Device memory that is borrowed: `(&slice).into()` of a [`CudaSlice`]. cudarc does not order its readers
-/// behind the work of its stream: the clock waits for all streams first.
+/// behind the work of its stream: [`CudaTime::guard`] waits for all streams after each
+/// [`renew`](Guarded::renew), before it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceMemory<'a> {
     address: CUdeviceptr,
@@ -102,7 +103,8 @@ pub trait Guarded {
     /// The memory that an iteration reads and does not change.
     fn inputs(&self) -> Vec<DeviceMemory<'_>>;
 
-    /// The memory that an iteration writes.
+    /// The memory that an iteration writes: the same from one [`renew`](Self::renew) to the next. It is read
+    /// without a wait for the streams that an iteration would allocate other memory on.
     fn output(&self) -> Vec<DeviceMemory<'_>>;
 }
 

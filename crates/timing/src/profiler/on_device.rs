@@ -16,7 +16,8 @@ use crate::prepared_launch::bind;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
 
-/// Whether a module was unloaded since the recording began. The names of kernels in CUPTI's records lie in
+/// Whether a module of a recorded kernel may have been unloaded: one was since the recording began, or older records
+/// may be left. The names of kernels in CUPTI's records lie in
 /// their modules. No module is unloaded while this is locked.
 static UNLOADED: Mutex<bool> = Mutex::new(false);
 
@@ -120,13 +121,14 @@ impl Bench for OnDevice<'_> {
     }
 
     fn start(&mut self) -> Result<(), Stop> {
-        *unloaded() = false;
         // SAFETY: `unloading` reads no argument and does not panic.
         self.subscription = Some(unsafe { self.cupti.subscribe(unloading) }?);
-        // Drops the records of an earlier recording.
-        drop(buffers::take());
         // SAFETY: `buffers` hands out and takes back buffers as CUPTI asks; a panic there would end the process.
         unsafe { self.cupti.register(buffers::request, buffers::complete) }?;
+        // Drops the records of an earlier recording that failed, since modules of their kernels may be gone. If CUPTI
+        // keeps them, no names are read.
+        *unloaded() = self.cupti.flush().is_err();
+        drop(buffers::take());
         for kind in KINDS {
             self.cupti.enable(kind)?;
             self.enabled.push(kind);

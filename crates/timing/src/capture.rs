@@ -13,6 +13,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
 use crate::panic::catch_panic;
+use crate::prepared_launch::bind;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
 const KERNEL: u32 = 0;
@@ -105,6 +106,8 @@ impl ClockedDevice {
                 _ => ran,
             }
         })?;
+        // The routine may have left another context current.
+        bind(&self.context)?;
         for (node, kind) in captured.nodes()? {
             if kind == COPY && copies_ordinary_memory(node)? {
                 let why =

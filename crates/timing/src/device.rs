@@ -248,6 +248,8 @@ impl Flush {
     }
 
     fn enqueue(&self) -> Result<(), CudaError> {
+        // A routine may have left another context current.
+        bind(self.stream.context())?;
         let persisting = persisting_bytes()?;
         if self.usual.is_some_and(|usual| usual != persisting) {
             reset_persisting_lines()?;

@@ -16,8 +16,7 @@ use crate::prepared_launch::bind;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
 
-/// Whether a module of a recorded kernel may have been unloaded: one was since the recording began, or older records
-/// may be left. The names of kernels in CUPTI's records lie in
+/// Whether a module was unloaded since the recording began. The names of kernels in CUPTI's records lie in
 /// their modules. No module is unloaded while this is locked.
 static UNLOADED: Mutex<bool> = Mutex::new(false);
 
@@ -121,13 +120,14 @@ impl Bench for OnDevice<'_> {
     }
 
     fn start(&mut self) -> Result<(), Stop> {
+        *unloaded() = false;
         // SAFETY: `unloading` reads no argument and does not panic.
         self.subscription = Some(unsafe { self.cupti.subscribe(unloading) }?);
         // SAFETY: `buffers` hands out and takes back buffers as CUPTI asks; a panic there would end the process.
         unsafe { self.cupti.register(buffers::request, buffers::complete) }?;
-        // Drops the records of an earlier recording that failed, since modules of their kernels may be gone. If CUPTI
-        // keeps them, no names are read.
-        *unloaded() = self.cupti.flush().is_err();
+        // Drops the records of an earlier recording that failed, since modules of their kernels may be gone. An
+        // error is left to `collect`, which flushes too.
+        let _ = self.cupti.flush();
         drop(buffers::take());
         for kind in KINDS {
             self.cupti.enable(kind)?;

@@ -65,7 +65,13 @@ impl Library {
         let planted = fault::injected(function);
         let mut state = lock();
         let answer = match (planted, state.lost.filter(|_| needs_context)) {
-            (Some(fault), _) => Err(fault),
+            (Some(fault), _) => {
+                // The driver ends a capture also where it returns an error.
+                if function == "cuStreamEndCapture" {
+                    state.end_capture();
+                }
+                Err(fault)
+            }
             (None, Some(code)) => return code,
             (None, None) => body(&mut state),
         };

@@ -62,6 +62,13 @@ exported! { DRIVER:
 }
 
 impl State {
+    /// Ends the capture of the process without a graph.
+    pub(crate) fn end_capture(&mut self) {
+        self.capture = None;
+        self.streams.values_mut().for_each(|s| s.capture = None);
+        self.events.values_mut().for_each(|e| e.captured = None);
+    }
+
     /// Adds work of a captured stream as a node.
     pub(crate) fn add_node(
         &mut self,

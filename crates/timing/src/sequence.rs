@@ -146,7 +146,7 @@ fn guarded<T: Timeline, R>(
     t: &mut T,
     body: impl FnOnce(&mut T) -> Result<R, TimingError>,
 ) -> Result<R, TimingError> {
-    let mut end = End {
+    let mut end = OpenGate {
         t,
         is_success: false,
     };
@@ -156,12 +156,12 @@ fn guarded<T: Timeline, R>(
 }
 
 /// The end of a measurement, also where the routine panics.
-struct End<'a, T: Timeline> {
+struct OpenGate<'a, T: Timeline> {
     t: &'a mut T,
     is_success: bool,
 }
 
-impl<T: Timeline> Drop for End<'_, T> {
+impl<T: Timeline> Drop for OpenGate<'_, T> {
     fn drop(&mut self) {
         if !self.is_success {
             self.t.open_gate();

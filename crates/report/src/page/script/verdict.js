@@ -40,8 +40,9 @@ export const verdictWords = (words, group, { size, data, uses }) => {
   const more = words.places.filter(({ name }) => name !== data).map(({ name, instead }) => {
     // The decision at the size of the question, as the command gives it.
     const there = lookUp(group, name, size, uses);
-    const at = there?.nearest === found.nearest ? "" : ` at ${group.symbol} = ${sized(group, there?.nearest)}`;
-    return there && `${instead}: ${by(there.speedup)}${at}.`;
+    if (!there) return "";
+    const at = there.nearest === found.nearest ? "" : ` at ${group.symbol} = ${sized(group, there.nearest)}`;
+    return `${instead}: ${by(there.speedup)}${at}.`;
   });
   if (found.limit) more.push(`The GPU is limited by ${found.limit} there.`);
   const ends = [...new Set([found.first, found.last])].map((end) => end && sized(group, end)).join(" to ");

@@ -72,8 +72,8 @@ pub struct Gpu {
 
 impl Gpu {
     /// Opens device `ordinal`: retains its primary context, and creates streams in it. cudarc does not count
-    /// them, so it orders slices by events only once other code makes a stream, and then keeps their memory
-    /// until both are done.
+    /// them, so it orders slices by events only while a stream of other code exists. Wait for such a stream before
+    /// you drop it, and open each device once: nothing orders the streams of two [`Gpu`]s of one device.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.

@@ -103,7 +103,7 @@ impl Report {
         std::iter::once(&self.machine).chain(&self.reference)
     }
 
-    /// What was left out of the results that are shown, and why.
+    /// Results left out of those shown, with reasons.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Unreadable> {
         self.machines().flat_map(|machine| &machine.problems)
     }

@@ -89,7 +89,8 @@ pub unsafe fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>)
 pub fn open_alone(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
     let properties = probe(ordinal)?;
     let context = primary_context(ordinal)?;
-    // SAFETY: no other such stream exists in this context.
+    // SAFETY: the first such stream of what opens the device. Open hole: a program that opens a device twice,
+    // drops a second stream while its memory is in use, or uses the default stream is not ordered with it.
     let stream = unsafe { uncounted_stream(&context) }?;
     Ok((properties, stream))
 }

@@ -30,7 +30,7 @@ const CLEARLY: f64 = 3.0;
 /// No two ways to do the same work differ by this factor.
 const IMPLAUSIBLE: f64 = 1e5;
 
-/// What a process measured.
+/// Measurements of one process.
 pub(super) struct Measured {
     /// The points of each way but the first, against the first.
     pub(super) points: Vec<Vec<Point>>,

@@ -124,7 +124,7 @@ impl<P> Calibration<P> {
         self
     }
 
-    /// Whatever else decides, such as the version of the code, its features or a setting: another version is
+    /// Anything else that decides, such as the version of the code, its features or a setting: another version is
     /// calibrated anew.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {

@@ -184,7 +184,7 @@ impl Version {
         let record = copies.file("built");
         let cargo = || cargo(&source.folder, source.overriding.as_deref());
         let has_benches = workspace.packages(args).next().is_some();
-        // Whatever the layout: with another linker cargo would build the dependencies anew.
+        // For every layout: with another linker cargo would build the dependencies anew.
         let linker = match has_benches {
             true => UserLinker::find(cargo, &copies.file("linker"))?,
             false => None,

@@ -351,7 +351,7 @@ fn reading(report: &Report) -> Markup {
     }
 }
 
-/// What was left out of the benchmarks whose ids begin with `of`.
+/// Reasons for leaving out the benchmarks whose ids begin with `of`.
 fn left_out(report: &Report, of: &str) -> Markup {
     let machine = &report.machine;
     let failed = machine.failed().iter().map(|f| (&*f.id, &*f.error));

@@ -12,9 +12,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossover::timing::probe;
 use crossover_advice::calibration::{Calibrated, Calibration};
 use crossover_advice::{Advice, Choice, HostInfo, Question, Residency};
+use crossover_suite::timing::probe;
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaContext, CudaStream};

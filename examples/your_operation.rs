@@ -9,13 +9,13 @@
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::device::kernel::Source;
-use crossover::model::{Cost, Unit, Verified};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
-use crossover::workload::simple::{compare, on_cpu, on_gpu};
-use crossover::workload::{HostMemory, Routine, RoutineError, Workload, uniform, visit_f32};
+use crossover_suite::device::Gpu;
+use crossover_suite::device::kernel::Source;
+use crossover_suite::model::{Cost, Unit, Verified};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock, Rate};
+use crossover_suite::workload::simple::{compare, on_cpu, on_gpu};
+use crossover_suite::workload::{HostMemory, Routine, RoutineError, Workload, uniform, visit_f32};
 use rayon::prelude::*;
 
 static SIGMOID: Source = Source::new(
@@ -119,10 +119,10 @@ pub(crate) fn group() -> Group<Sigmoid> {
 }
 
 fn main() -> ExitCode {
-    crossover::suite::bench(crossover::package!(), || vec![group().into()])
+    crossover_suite::suite::bench(crossover_suite::package!(), || vec![group().into()])
 }
 
 #[test]
 fn the_group_is_right() -> Result<(), RoutineError> {
-    crossover::suite::AnyGroup::from(group()).test()
+    crossover_suite::suite::AnyGroup::from(group()).test()
 }

@@ -7,5 +7,5 @@ mod groups;
 pub(crate) use groups::all as groups;
 
 fn main() -> ExitCode {
-    crossover::suite::bench(crossover::package!(), groups)
+    crossover_suite::suite::bench(crossover_suite::package!(), groups)
 }

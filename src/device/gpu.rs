@@ -40,7 +40,7 @@ const OTHER_STREAMS: usize = 5;
 /// that was never written, or that was poisoned with bytes of 0xFF. `bool` is not such a type:
 ///
 /// ```compile_fail,E0277
-/// fn flags(gpu: &crossover::device::Gpu) {
+/// fn flags(gpu: &crossover_suite::device::Gpu) {
 ///     let _ = gpu.alloc::<bool>(1);
 /// }
 /// ```

@@ -38,14 +38,14 @@ use crossover_words::text::{visible_lines, with_causes};
 /// ```no_run
 /// use std::process::ExitCode;
 ///
-/// use crossover::suite::AnyGroup;
+/// use crossover_suite::suite::AnyGroup;
 ///
 /// fn groups() -> Vec<AnyGroup> {
 ///     Vec::new() // vec![my_group().into()]
 /// }
 ///
 /// fn main() -> ExitCode {
-///     crossover::suite::bench(crossover::package!(), groups)
+///     crossover_suite::suite::bench(crossover_suite::package!(), groups)
 /// }
 /// ```
 pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {

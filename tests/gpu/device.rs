@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crossover::device::Gpu;
-use crossover::workload::{Routine, RoutineError};
+use crossover_suite::device::Gpu;
+use crossover_suite::workload::{Routine, RoutineError};
 
 /// Held by a test for as long as it uses the device. A test of another thread that
 /// synchronises or loads a module would wait behind this one's gate, and the gate for it.

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::model::CopyDirection;
-use crossover::workload::HostMemory::{self, Pageable, Pinned};
-use crossover::workload::matmul::{Matmul, Shape, gpu};
-use crossover::workload::nested_sine::{self, NestedSine};
-use crossover::workload::transfer::{self, Transfer};
-use crossover::workload::{Result, Routine, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::model::CopyDirection;
+use crossover_suite::workload::HostMemory::{self, Pageable, Pinned};
+use crossover_suite::workload::matmul::{Matmul, Shape, gpu};
+use crossover_suite::workload::nested_sine::{self, NestedSine};
+use crossover_suite::workload::transfer::{self, Transfer};
+use crossover_suite::workload::{Result, Routine, Workload};
 
 use crate::device::{error_after, one_at_a_time};
 

@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::timing::{Clock, CudaTime, GateMode, Launch};
-use crossover::workload::RoutineError;
-use crossover::workload::matmul::{Matmul, gpu};
-use crossover::workload::timing_methods::SPIN;
+use crossover_suite::device::Gpu;
+use crossover_suite::timing::{Clock, CudaTime, GateMode, Launch};
+use crossover_suite::workload::RoutineError;
+use crossover_suite::workload::matmul::{Matmul, gpu};
+use crossover_suite::workload::timing_methods::SPIN;
 use cudarc::cublas::sys::{cublasOperation_t::CUBLAS_OP_N, cublasSgemm_v2};
 use cudarc::driver::sys::{CUevent_flags, cuEventRecord, cuLaunchKernel};
 use cudarc::driver::{CudaEvent, DevicePtr};

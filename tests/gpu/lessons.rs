@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::loader::{Feed, Loader, epoch};
-use crossover::workload::{RoutineError, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::loader::{Feed, Loader, epoch};
+use crossover_suite::workload::{RoutineError, Workload};
 
 use crate::device::one_at_a_time;
 

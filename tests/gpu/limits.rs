@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crossover::device::Gpu;
-use crossover::machine::monitor::Watch;
-use crossover::machine::{Monitor, flop_per_clock, fma_rate};
-use crossover::model::Format;
-use crossover::timing::{CudaTime, GateMode};
-use crossover::workload::RoutineError;
+use crossover_suite::device::Gpu;
+use crossover_suite::machine::monitor::Watch;
+use crossover_suite::machine::{Monitor, flop_per_clock, fma_rate};
+use crossover_suite::model::Format;
+use crossover_suite::timing::{CudaTime, GateMode};
+use crossover_suite::workload::RoutineError;
 
 use crate::device::{median, one_at_a_time};
 

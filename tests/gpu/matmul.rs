@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::matmul::{Matmul, gpu};
-use crossover::workload::{Routine, RoutineError};
+use crossover_suite::device::Gpu;
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::matmul::{Matmul, gpu};
+use crossover_suite::workload::{Routine, RoutineError};
 
 use crate::device::{error_after, one_at_a_time};
 

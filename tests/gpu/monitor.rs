@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossover::device::Gpu;
-use crossover::machine::Monitor;
-use crossover::machine::monitor::Watch;
-use crossover::timing::{Clock, CudaTime, GateMode};
-use crossover::workload::timing_methods::{Spin, spin};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::machine::Monitor;
+use crossover_suite::machine::monitor::Watch;
+use crossover_suite::timing::{Clock, CudaTime, GateMode};
+use crossover_suite::workload::timing_methods::{Spin, spin};
+use crossover_suite::workload::{Routine, RoutineError, Workload};
 
 use crate::device::{median, one_at_a_time};
 

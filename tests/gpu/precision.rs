@@ -3,14 +3,14 @@
 
 use std::rc::Rc;
 
-use crossover::device::{Absence, Gpu};
-use crossover::model::Format;
-use crossover::timing::cudarc::driver::DevicePtr;
-use crossover::timing::{Clock, CudaTime, GateMode, Launch};
-use crossover::workload::matmul::Matmul;
-use crossover::workload::matmul::gpu::cublas;
-use crossover::workload::matmul::precision::{PRECISION, product, split};
-use crossover::workload::{Result, Routine, Value};
+use crossover_suite::device::{Absence, Gpu};
+use crossover_suite::model::Format;
+use crossover_suite::timing::cudarc::driver::DevicePtr;
+use crossover_suite::timing::{Clock, CudaTime, GateMode, Launch};
+use crossover_suite::workload::matmul::Matmul;
+use crossover_suite::workload::matmul::gpu::cublas;
+use crossover_suite::workload::matmul::precision::{PRECISION, product, split};
+use crossover_suite::workload::{Result, Routine, Value};
 
 use crate::device::{error_after, one_at_a_time};
 

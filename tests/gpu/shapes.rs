@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::timing::{Clock, CudaTime, GateMode};
-use crossover::workload::matmul::{Shaped, Skinny, gpu};
-use crossover::workload::{RoutineError, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::timing::{Clock, CudaTime, GateMode};
+use crossover_suite::workload::matmul::{Shaped, Skinny, gpu};
+use crossover_suite::workload::{RoutineError, Workload};
 
 use crate::device::one_at_a_time;
 

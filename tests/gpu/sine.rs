@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use crossover::device::{Gpu, Graph};
-use crossover::model::Launches;
-use crossover::timing::{CudaError, Launch};
-use crossover::workload::RoutineError;
-use crossover::workload::graph_replay::{self, Chain};
-use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use crossover_arithmetic::sine::Stores;
+use crossover_suite::device::{Gpu, Graph};
+use crossover_suite::model::Launches;
+use crossover_suite::timing::{CudaError, Launch};
+use crossover_suite::workload::RoutineError;
+use crossover_suite::workload::graph_replay::{self, Chain};
+use crossover_suite::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
 use crate::device::one_at_a_time;

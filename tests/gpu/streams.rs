@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crossover::timing::{Clock, CudaError, CudaTime, Launch, TimingError};
-use crossover::workload::RoutineError;
+use crossover_suite::timing::{Clock, CudaError, CudaTime, Launch, TimingError};
+use crossover_suite::workload::RoutineError;
 use cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::{Ptx, compile_ptx};
 

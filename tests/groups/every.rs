@@ -5,7 +5,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use crossover::device::Gpu;
+use crossover_suite::device::Gpu;
 use libtest_mimic::{Failed, Trial};
 
 use crate::groups;

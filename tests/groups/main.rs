@@ -8,8 +8,8 @@ mod golden;
 
 use std::process::ExitCode;
 
-use crossover::suite::AnyGroup;
-use crossover::workload::run_child;
+use crossover_suite::suite::AnyGroup;
+use crossover_suite::workload::run_child;
 use libtest_mimic::{Arguments, Trial};
 
 /// The suite's own list of groups.
@@ -30,7 +30,9 @@ fn main() -> ExitCode {
         return code;
     }
     if std::env::var_os(example::RUN).is_some() {
-        return crossover::suite::bench(crossover::package!(), || vec![example::group()]);
+        return crossover_suite::suite::bench(crossover_suite::package!(), || {
+            vec![example::group()]
+        });
     }
     // Beside a driver, NVRTC takes kernels that it compiled before from a cache, and its log is empty.
     // SAFETY: there is no other thread yet.

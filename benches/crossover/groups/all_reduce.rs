@@ -1,10 +1,10 @@
 //! Sums over all GPUs, by NCCL.
 
-use crossover::model::{Cost, Exchange, Library, Measures, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated};
-use crossover::timing::Rate;
-use crossover::workload::devices::{AllReduce, Results, all_reduce};
+use crossover_suite::model::{Cost, Exchange, Library, Measures, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::devices::{AllReduce, Results, all_reduce};
 
 pub(crate) fn group() -> Group<AllReduce> {
     let sizes = Sizes::powers_of_two([10, 20, 26], [10, 14, 18, 20, 22, 24, 26, 28, 30], 10..=30)

@@ -1,10 +1,10 @@
 //! The cost of the first GPU call of a process, phase by phase, each measured in new processes, and of
 //! a later call.
 
-use crossover::model::{Measures, Phase, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::Wall;
-use crossover::workload::cold_start::{self, ColdStart};
+use crossover_suite::model::{Measures, Phase, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::Wall;
+use crossover_suite::workload::cold_start::{self, ColdStart};
 
 pub(crate) fn group() -> Group<ColdStart> {
     // A phase has no size, but an id needs one.

@@ -1,10 +1,10 @@
 //! Batched complex Fourier transforms.
 
-use crossover::model::{Library, LinkBytes, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::fft::{self, BATCH, Fft, cpu, gpu};
+use crossover_suite::model::{Library, LinkBytes, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::fft::{self, BATCH, Fft, cpu, gpu};
 
 pub(crate) fn group() -> Group<Fft> {
     // A prime, so no algorithm divides it.

@@ -1,12 +1,12 @@
 //! A chain of small kernels: launched one by one, synchronised after each, replayed as one graph,
 //! fused into one kernel.
 
-use crossover::model::Launches::{self, Fused, Graph, OneByOne, Synchronised};
-use crossover::model::Unit;
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{self, Events, Wall};
-use crossover::timing::Rate;
-use crossover::workload::graph_replay::{self, Chain};
+use crossover_suite::model::Launches::{self, Fused, Graph, OneByOne, Synchronised};
+use crossover_suite::model::Unit;
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{self, Events, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::graph_replay::{self, Chain};
 
 pub(crate) fn group() -> Group<Chain> {
     let exponents = [10, 16, 20];

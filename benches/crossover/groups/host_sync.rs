@@ -1,9 +1,9 @@
 //! A pipeline of small steps, and the host waiting between them.
 
-use crossover::model::{Launches, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::Wall;
-use crossover::workload::host_sync::{self, Pipeline};
+use crossover_suite::model::{Launches, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::Wall;
+use crossover_suite::workload::host_sync::{self, Pipeline};
 
 pub(crate) fn group() -> Group<Pipeline> {
     let sizes =

@@ -1,10 +1,10 @@
 //! Batches of images from host memory to a consumer on the device.
 
-use crossover::model::{Measures, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::loader::{self, BATCHES, Feed, IMAGE, Loader};
+use crossover_suite::model::{Measures, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock::Wall, Rate};
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::loader::{self, BATCHES, Feed, IMAGE, Loader};
 
 pub(crate) fn group() -> Group<Loader> {
     let image = IMAGE as u64;

@@ -1,12 +1,12 @@
 //! Square f32 matrix product, N by N.
 
-use crossover::model::{Library, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
-use crossover::timing::Rate;
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::matmul::gpu::{self, Calls};
-use crossover::workload::matmul::{self, Matmul, Shape, cpu};
+use crossover_suite::model::{Library, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Submit, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::matmul::gpu::{self, Calls};
+use crossover_suite::workload::matmul::{self, Matmul, Shape, cpu};
 
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(

@@ -1,10 +1,10 @@
 //! Many small products at once.
 
-use crossover::model::{Library, Unit};
-use crossover::suite::{Group, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::matmul::{Batched, Family, Shaped};
+use crossover_suite::model::{Library, Unit};
+use crossover_suite::suite::{Group, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::matmul::{Batched, Family, Shaped};
 
 use super::shaped::{best, cublas, from_host};
 

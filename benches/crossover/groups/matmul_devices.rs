@@ -1,11 +1,11 @@
 //! The product of square f32 matrices on several GPUs.
 
-use crossover::model::{Devices, Library, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock::Events, Rate};
-use crossover::workload::devices::{gathered, in_place};
-use crossover::workload::matmul::gpu::{self, Calls};
-use crossover::workload::matmul::{self, Matmul};
+use crossover_suite::model::{Devices, Library, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock::Events, Rate};
+use crossover_suite::workload::devices::{gathered, in_place};
+use crossover_suite::workload::matmul::gpu::{self, Calls};
+use crossover_suite::workload::matmul::{self, Matmul};
 
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two([9, 11, 12], 8..=13, 0..=15).odd([1, 3, 65, 129, 1025]);

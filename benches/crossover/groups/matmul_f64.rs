@@ -1,10 +1,10 @@
 //! Square f64 matrix product, N by N.
 
-use crossover::model::{Format, Library, LinkBytes, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::matmul::{self, Matmul, cpu, gpu};
+use crossover_suite::model::{Format, Library, LinkBytes, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::matmul::{self, Matmul, cpu, gpu};
 
 pub(crate) fn group() -> Group<Matmul<f64>> {
     let odd = [1, 2, 3, 7, 17, 31, 64, 65, 129, 257];

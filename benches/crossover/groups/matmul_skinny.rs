@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use crossover::model::{Library, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::matmul::{Family, Shaped, Skinny, gpu};
+use crossover_suite::model::{Library, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsCold, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::matmul::{Family, Shaped, Skinny, gpu};
 
 use super::shaped::{best, cublas, from_host};
 

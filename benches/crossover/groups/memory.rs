@@ -1,10 +1,10 @@
 //! Device memory: an allocation in the loop, and one that is kept.
 
-use crossover::model::Allocator::{Malloc, MallocAsync, MallocAsyncKept, Reuse};
-use crossover::model::{Measures, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::Wall;
-use crossover::workload::memory::{self, Memory};
+use crossover_suite::model::Allocator::{Malloc, MallocAsync, MallocAsyncKept, Reuse};
+use crossover_suite::model::{Measures, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::Wall;
+use crossover_suite::workload::memory::{self, Memory};
 
 pub(crate) fn group() -> Group<Memory> {
     let sizes = Sizes::powers_of_two([12, 26], [12, 26, 32], (12..=32).step_by(2))

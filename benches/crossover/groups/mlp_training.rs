@@ -1,11 +1,11 @@
 //! A training step of a multilayer perceptron, from eager to one graph.
 
-use crossover::model::Launches::{self, OneByOne, Synchronised};
-use crossover::model::{Format, Library, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::Wall;
-use crossover::timing::Rate;
-use crossover::workload::mlp_training::{self, Training, cpu, gpu};
+use crossover_suite::model::Launches::{self, OneByOne, Synchronised};
+use crossover_suite::model::{Format, Library, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::Wall;
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::mlp_training::{self, Training, cpu, gpu};
 
 use super::networks::Network;
 

@@ -1,6 +1,6 @@
 //! The groups, a module for each. `docs/architecture.md` describes what they use.
 
-use crossover::suite::AnyGroup;
+use crossover_suite::suite::AnyGroup;
 
 mod all_reduce;
 mod cold_start;

@@ -1,12 +1,12 @@
 //! Four sines on each element: in kernels of their own, fused, and as a graph.
 
-use crossover::model::Launches::{Fused, Graph};
-use crossover::model::{LinkBytes, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
+use crossover_suite::model::Launches::{Fused, Graph};
+use crossover_suite::model::{LinkBytes, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(

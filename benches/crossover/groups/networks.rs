@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::model::Launches::{Fused, Graph, OneByOne};
-use crossover::model::{Cost, Format, Launches, Library, LinkBytes};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{self, Events, EventsGated, Wall};
-use crossover::workload::{HostMemory, Result, Routine, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::model::Launches::{Fused, Graph, OneByOne};
+use crossover_suite::model::{Cost, Format, Launches, Library, LinkBytes};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{self, Events, EventsGated, Wall};
+use crossover_suite::workload::{HostMemory, Result, Routine, Workload};
 
 type CpuMaker<W> = fn(&Rc<W>, usize) -> Result<Box<dyn Routine>>;
 type GpuMaker<W> =

@@ -1,11 +1,11 @@
 //! Copies between two GPUs.
 
-use crossover::model::Exchange::{BothWays, OneWay};
-use crossover::model::{Cost, Measures, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock::EventsGated, Rate};
-use crossover::workload::devices::{Path, peer_copy};
-use crossover::workload::transfer::Transfer;
+use crossover_suite::model::Exchange::{BothWays, OneWay};
+use crossover_suite::model::{Cost, Measures, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock::EventsGated, Rate};
+use crossover_suite::workload::devices::{Path, peer_copy};
+use crossover_suite::workload::transfer::Transfer;
 
 pub(crate) fn group() -> Group<Transfer> {
     let sizes = Sizes::powers_of_two([12, 20, 24], [12, 16, 20, 24, 28, 30], 12..=30).odd([

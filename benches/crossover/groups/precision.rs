@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crossover::model::{Format, Library, Split, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::EventsGated;
-use crossover::timing::Rate;
-use crossover::workload::matmul::precision::{self, Precision};
-use crossover::workload::matmul::{self, Shaped};
+use crossover_suite::model::{Format, Library, Split, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::EventsGated;
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::matmul::precision::{self, Precision};
+use crossover_suite::workload::matmul::{self, Shaped};
 
 use super::shaped::cublas;
 

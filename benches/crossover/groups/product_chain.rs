@@ -1,9 +1,9 @@
 //! A chain of matrix products, with a small step after each that the CPU may take.
 
-use crossover::model::{Launches, Library, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::Wall;
-use crossover::workload::product_chain::{self, ProductChain};
+use crossover_suite::model::{Launches, Library, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::Wall;
+use crossover_suite::workload::product_chain::{self, ProductChain};
 
 pub(crate) fn group() -> Group<ProductChain> {
     let orders = [64, 256, 1024];

@@ -1,12 +1,12 @@
 //! The sum of n f32.
 
-use crossover::model::Launches::{Fused, OneByOne};
-use crossover::model::{LinkBytes, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsGated, Wall};
-use crossover::timing::Rate;
-use crossover::workload::reduction::gpu::{self, BlockSum};
-use crossover::workload::reduction::{self, Sum, cpu};
+use crossover_suite::model::Launches::{Fused, OneByOne};
+use crossover_suite::model::{LinkBytes, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsGated, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::reduction::gpu::{self, BlockSum};
+use crossover_suite::workload::reduction::{self, Sum, cpu};
 
 pub(crate) fn group() -> Group<Sum> {
     let odd = [1, 3, 127, 1000, 4099, 65_537, (1 << 20) + 1];

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::model::Library;
-use crossover::suite::Implementation;
-use crossover::timing::Clock;
-use crossover::workload::matmul::{Family, Shaped, cpu, gpu};
-use crossover::workload::{HostMemory, Routine, RoutineError};
+use crossover_suite::device::Gpu;
+use crossover_suite::model::Library;
+use crossover_suite::suite::Implementation;
+use crossover_suite::timing::Clock;
+use crossover_suite::workload::matmul::{Family, Shaped, cpu, gpu};
+use crossover_suite::workload::{HostMemory, Routine, RoutineError};
 
 type ShapedRow<F> = Implementation<Shaped<F>>;
 

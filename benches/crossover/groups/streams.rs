@@ -1,12 +1,12 @@
 //! Nested sine from and to host memory, in pieces that overlap.
 
-use crossover::model::Launches::{OneByOne, Synchronised};
-use crossover::model::{Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::nested_sine::{NestedSine, cost_transfer};
-use crossover::workload::streams::{self, STREAMS};
+use crossover_suite::model::Launches::{OneByOne, Synchronised};
+use crossover_suite::model::{Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock::Wall, Rate};
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::nested_sine::{NestedSine, cost_transfer};
+use crossover_suite::workload::streams::{self, STREAMS};
 
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two([16], [16, 22, 26], (16..=28).step_by(2)).odd([

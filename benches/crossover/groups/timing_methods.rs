@@ -1,9 +1,9 @@
 //! A kernel of known duration, timed in five ways. The id's size is the true time in nanoseconds.
 
-use crossover::model::{Truth, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
-use crossover::workload::timing_methods::{self, Spin};
+use crossover_suite::model::{Truth, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
+use crossover_suite::workload::timing_methods::{self, Spin};
 
 pub(crate) fn group() -> Group<Spin> {
     let decades = |exponents: &[u32]| exponents.iter().map(|&e| 10u64.pow(e)).collect::<Vec<_>>();

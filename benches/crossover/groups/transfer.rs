@@ -1,13 +1,13 @@
 //! Copies between host and device, by kind of host memory.
 
-use crossover::model::CopyDirection::{Both, InPlace, ToDevice, ToHost};
-use crossover::model::{Measures, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Submit, Wall};
-use crossover::timing::Rate;
-use crossover::workload::HostMemory::{Pageable, Pinned};
-use crossover::workload::mlp_training;
-use crossover::workload::transfer::{self, Transfer};
+use crossover_suite::model::CopyDirection::{Both, InPlace, ToDevice, ToHost};
+use crossover_suite::model::{Measures, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{Submit, Wall};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::mlp_training;
+use crossover_suite::workload::transfer::{self, Transfer};
 
 pub(crate) fn group() -> Group<Transfer> {
     let sizes = Sizes::powers_of_two([10, 20], [10, 20, 26], (10..=30).step_by(2)).odd([

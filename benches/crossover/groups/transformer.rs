@@ -1,9 +1,9 @@
 //! Inference with a small transformer, from eager to one graph.
 
-use crossover::model::{Format, Unit};
-use crossover::suite::{Group, Sizes};
-use crossover::timing::Rate;
-use crossover::workload::transformer::{self, Inference, cpu, gpu};
+use crossover_suite::model::{Format, Unit};
+use crossover_suite::suite::{Group, Sizes};
+use crossover_suite::timing::Rate;
+use crossover_suite::workload::transformer::{self, Inference, cpu, gpu};
 
 use super::networks::Network;
 

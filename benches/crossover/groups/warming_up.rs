@@ -1,10 +1,10 @@
 //! The first calls of a process, one by one, and the preparations before them.
 
-use crossover::model::Launches::{Fused, Graph, OneByOne};
-use crossover::model::{Library, Measures, Phase, Residency, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{self, Submit, Wall};
-use crossover::workload::warming_up::{self, CALLS, CalledWork, WarmingUp};
+use crossover_suite::model::Launches::{Fused, Graph, OneByOne};
+use crossover_suite::model::{Library, Measures, Phase, Residency, Unit};
+use crossover_suite::suite::{Group, Implementation, Sizes};
+use crossover_suite::timing::Clock::{self, Submit, Wall};
+use crossover_suite::workload::warming_up::{self, CALLS, CalledWork, WarmingUp};
 
 pub(crate) fn group() -> Group<WarmingUp> {
     let sizes = Sizes::new([], [1, 2, 3, CALLS], 1..=CALLS).odd([1, CALLS]);

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    crossover_command::run()
+    crossover::run()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crossover::suite::{AnyGroup, MachineMemory, Planned, Profile};
+use crossover_suite::suite::{AnyGroup, MachineMemory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover::model::{Cpu, Environment, GpuInfo};
-use crossover::model::{DeviceState, RunRecord, SCHEMA, Sidecar};
-use crossover::timing::Clock;
 use crossover_results::store::planted;
+use crossover_suite::model::{Cpu, Environment, GpuInfo};
+use crossover_suite::model::{DeviceState, RunRecord, SCHEMA, Sidecar};
+use crossover_suite::timing::Clock;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crossover::model::Environment;
+use crossover_suite::model::Environment;
 
 use crate::printed::expect;
 #[cfg(unix)]
@@ -175,7 +175,7 @@ pub(crate) fn absent_and_broken_libraries_are_named_with_the_remedy() {
     use crossover_machine::Absence;
     use crossover_machine::libraries::{NO_CUBLAS, NO_NVRTC};
 
-    let no_driver = Absence::Device(crossover::timing::Absence::NoDriver).to_string();
+    let no_driver = Absence::Device(crossover_suite::timing::Absence::NoDriver).to_string();
     let of_others = std::fs::read(crate::full_disk::library()).unwrap();
     for (content, driver) in [
         (&b""[..], &*no_driver),

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crossover::model::Skip;
 use crossover_results::model::record::Failure;
+use crossover_suite::model::Skip;
 use serde_json::{Value, json};
 
 use crate::baselines::{Result, folder, record, suite, write};

@@ -7,12 +7,12 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use crate::faults::habits::in_a_library;
-use crossover::model::{Cost, Verified};
-use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
-use crossover::workload::matmul::cpu;
-use crossover::workload::simple::{compare, on_cpu};
-use crossover::workload::{Routine, RoutineError, Workload, uniform, visit_f32};
+use crossover_suite::model::{Cost, Verified};
+use crossover_suite::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover_suite::timing::{Clock, Rate};
+use crossover_suite::workload::matmul::cpu;
+use crossover_suite::workload::simple::{compare, on_cpu};
+use crossover_suite::workload::{Routine, RoutineError, Workload, uniform, visit_f32};
 
 pub(crate) fn groups() -> Vec<AnyGroup> {
     let of_sound = Sizes::new([4, 8, 32], [4, 8, 16], [4]);

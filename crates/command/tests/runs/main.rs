@@ -16,7 +16,7 @@ use libtest_mimic::Arguments;
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
         faults::habits::before_it_answers();
-        return crossover::suite::bench(faults::run::package(), groups::groups);
+        return crossover_suite::suite::bench(faults::run::package(), groups::groups);
     }
     let mut arguments = Arguments::from_args();
     // They wait for more than half of their time.

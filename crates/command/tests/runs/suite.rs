@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crossover::model::Sidecar;
-use crossover::timing::Clock;
+use crossover_suite::model::Sidecar;
+use crossover_suite::timing::Clock;
 use serde_json::Value;
 
 use crate::faults::files::records_in;

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crossover::suite::AnyGroup;
-use crossover::workload::RoutineError;
 use crossover_results::store::baseline::Baseline;
+use crossover_suite::suite::AnyGroup;
+use crossover_suite::workload::RoutineError;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::golden::{PART, Section, open};

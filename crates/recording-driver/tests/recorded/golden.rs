@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::model::Devices::{Divided, Gathered};
-use crossover::model::{FurtherGpu, GpuLink};
-use crossover::suite::{AnyGroup, Planned, Profile};
+use crossover_suite::device::Gpu;
+use crossover_suite::model::Devices::{Divided, Gathered};
+use crossover_suite::model::{FurtherGpu, GpuLink};
+use crossover_suite::suite::{AnyGroup, Planned, Profile};
 
 use crate::stand_in::{leave_out_children, mark, phases, plan};
 use crate::text::{asked, copied, kernels, sections, text};

@@ -65,13 +65,13 @@ pub(crate) fn inside(
 
 fn main() -> ExitCode {
     switch_multicast_off();
-    if let Some(code) = crossover::workload::run_child() {
+    if let Some(code) = crossover_suite::workload::run_child() {
         let fails = std::env::var_os(stand_in::CHILDREN_FAIL).is_some();
         return if fails { ExitCode::FAILURE } else { code };
     }
     // The processes that the suite starts inherit the task.
     if let Ok(task @ ("bench" | "counted")) = std::env::var(TASK).as_deref() {
-        let code = crossover::suite::bench(crossover::package!(), suite::groups);
+        let code = crossover_suite::suite::bench(crossover_suite::package!(), suite::groups);
         if task == "counted" {
             eprintln!("{}", stand_in::plan(""));
         }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crossover::device::Gpu;
-use crossover::model::Exchange;
-use crossover::timing::cudarc::driver::{DriverError, sys::CUresult};
-use crossover::workload::devices::{Path, peer_copy};
-use crossover::workload::transfer::Transfer;
-use crossover::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
+use crossover_suite::device::Gpu;
+use crossover_suite::model::Exchange;
+use crossover_suite::timing::cudarc::driver::{DriverError, sys::CUresult};
+use crossover_suite::workload::devices::{Path, peer_copy};
+use crossover_suite::workload::transfer::Transfer;
+use crossover_suite::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
 
 use crate::golden::open;
 use crate::stand_in::{mark, phases, plan};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use crossover::timing::cudarc::driver::sys;
+use crossover_suite::timing::cudarc::driver::sys;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crossover::device::kernel::{ARCHITECTURES, Cubin, Source};
+use crossover_suite::device::kernel::{ARCHITECTURES, Cubin, Source};
 
 use crate::golden::kernels::{HOPPER, PLANTED, compile, sources};
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crossover::model::record::Activity;
-use crossover::model::{GpuInfo, RunRecord};
+use crossover_suite::model::record::Activity;
+use crossover_suite::model::{GpuInfo, RunRecord};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
-use crossover::model::{RunRecord, Sidecar};
+use crossover_suite::model::{RunRecord, Sidecar};
 use serde_json::{Value, json};
 
 use crate::faults::files::records_in;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crossover::model::RunRecord;
+use crossover_suite::model::RunRecord;
 use crossover_system::{OnCores, usable_cores};
 use serde_json::json;
 

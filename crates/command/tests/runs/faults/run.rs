@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crossover::machine::Package;
+use crossover_suite::machine::Package;
 use serde_json::Value;
 
 use crate::printed::expect;
@@ -18,7 +18,7 @@ pub(crate) const RUN: &str = "CROSSOVER_TEST_RUN";
 pub(crate) const FOLDER: &str = "CROSSOVER_TEST_FOLDER";
 
 pub(crate) fn package() -> Package {
-    let this = crossover::package!();
+    let this = crossover_suite::package!();
     let folder = std::env::var(FOLDER).map_or(this.folder, |folder| folder.leak());
     Package { folder, ..this }
 }

@@ -62,7 +62,7 @@ pub(crate) fn device_asked_for() {
     expect(&mut run("sound", Some("99")), 1, words);
     // Nobody asks for it where no GPU benchmark was selected.
     expect(&mut run("sound/cpu", Some("99")), 0, "");
-    if crossover::timing::probe(0).is_err() {
+    if crossover_suite::timing::probe(0).is_err() {
         expect(&mut run("sound", None), 0, "skipped sound/gpu/none");
     }
 }

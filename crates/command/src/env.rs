@@ -203,7 +203,7 @@ mod tests {
             "CPU                   Xeon",
             "usable cores          4",
             "logical cores         16",
-            "CPU quota             0.5 cores",
+            "CPU quota             0.500 cores",
             "caches                48K 32K 2048K",
             "vectors               avx2 fma",
             "GPU                   NVIDIA H200 (device 0)",

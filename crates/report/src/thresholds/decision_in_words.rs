@@ -65,7 +65,7 @@ pub fn holds_for(thresholds: &Thresholds) -> String {
     };
     let cap = machine
         .power_limit_w
-        .map(|watts| format!(" at {watts:.0} W"));
+        .map(|watts| format!(" at {} W", units::number(watts)));
     let gpu = match machine.gpu.as_str() {
         "" => String::new(),
         gpu => format!(" and {}", with_article(gpu)),

@@ -67,7 +67,9 @@ impl Environment {
     /// machine with the same software have the same facts.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let cpu = &self.cpu;
-        let quota = cpu.quota_cores.map(|quota| format!("{quota} cores"));
+        let quota = cpu
+            .quota_cores
+            .map(|quota| format!("{} cores", units::number(quota)));
         let extensions = Some(cpu.vector_extensions.join(" "));
         let mut facts = vec![
             ("operating system", self.os.clone()),
@@ -100,7 +102,8 @@ impl Environment {
                 ("highest memory clock", gpu.max_memory_clock_mhz.map(clock)),
                 (
                     "power limit",
-                    gpu.power_limit_w.map(|watts| format!("{watts} W")),
+                    gpu.power_limit_w
+                        .map(|watts| format!("{} W", units::number(watts))),
                 ),
                 ("MIG mode", gpu.mig.map(|is_on| is_on.to_string())),
                 ("PCIe link", gpu.pcie.map(link)),

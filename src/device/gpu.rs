@@ -28,6 +28,7 @@ use crossover_machine::libraries::{self, NO_CUBLAS};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_machine::numa::Nodes;
 use crossover_machine::peers;
+use crossover_machine::recorded::recorded;
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
@@ -103,6 +104,12 @@ impl Gpu {
             kernels: SharedKernels::default(),
             pinned: PinnedPool::default(),
         })
+    }
+
+    /// Whether the driver executes kernels. The recording driver of the tests does not: the outputs are not
+    /// written, and device times are invented.
+    pub(crate) fn executes_kernels() -> bool {
+        !recorded()
     }
 
     /// The same with compiled kernels that it shares with other processes.

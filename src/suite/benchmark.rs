@@ -23,7 +23,6 @@ use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, catch_panic};
-use crossover_machine::recorded::recorded;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
@@ -82,7 +81,7 @@ impl<'a> Bench<'a> {
     pub(super) fn measure(&mut self, plots: &mut Plots<'_>) -> Result<Option<Benchmark>, Missing> {
         let rate = self.group.rate.clone();
         let _rate = rate.map(|rate| self.run.machine.time.set_rate(rate));
-        let is_guarded = self.is_guarded() && !recorded();
+        let is_guarded = self.is_guarded() && self.run.machine.executes(self.row);
         self.run.machine.time.ignore_other_streams(!is_guarded);
         self.check_memory()?;
         self.check_duration()?;
@@ -156,8 +155,7 @@ impl<'a> Bench<'a> {
         }
         let is_test = run.arguments.mode == Mode::Test;
         let measures = run.arguments.saves && run.turns.is_none();
-        let is_verified = !(row.is_gpu() && recorded());
-        let odd = is_verified && (is_test || measures && !group.verified_by_tests);
+        let odd = run.machine.executes(row) && (is_test || measures && !group.verified_by_tests);
         let rounds = if is_test { ROUNDS } else { 1 };
         let mut rejects = None;
         for (place, size, inputs) in group.untimed(row, odd) {
@@ -194,7 +192,7 @@ impl<'a> Bench<'a> {
             if self.run.verifies() {
                 compare(&mut code)?;
             }
-            if self.run.arguments.mode == Mode::Test && self.row.is_gpu() && recorded() {
+            if self.run.arguments.mode == Mode::Test && !code.is_executed {
                 let reason = "the recording driver runs no kernel, so no result was verified";
                 return Err(Missing::Absent(reason.into()));
             }

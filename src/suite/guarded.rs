@@ -9,7 +9,6 @@ use crate::suite::missing::Missing;
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
-use crossover_machine::recorded;
 use crossover_results::statistics::median::median;
 
 /// Times that exceed another by less than this factor, or by fewer nanoseconds, are no reason for
@@ -46,7 +45,8 @@ impl Guarded for Anew<'_> {
     }
 
     fn check(&mut self) -> Result<(), BoxError> {
-        passes(self.routine(), true)
+        let is_executed = self.first.is_executed;
+        passes(self.routine(), is_executed)
     }
 
     fn inputs(&self) -> Vec<DeviceMemory<'_>> {
@@ -88,7 +88,7 @@ pub(super) fn guard(
         // The spread of equal iterations is judged by the samples.
         doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
         // No device took these times.
-        if recorded::recorded() {
+        if !code.first.is_executed {
             doubts.clear();
         }
         if doubts.is_empty() {
@@ -123,7 +123,7 @@ pub(super) fn run_again(
         }
     }
     let doubt = Doubt::Replayed { first_ns, again_ns };
-    Ok(Some(doubt).filter(|_| !recorded::recorded()))
+    Ok(Some(doubt).filter(|_| code.is_executed))
 }
 
 #[cfg(test)]
@@ -164,6 +164,7 @@ mod tests {
         let mut first = Timed {
             clock: Clock::Wall,
             launches: 0,
+            is_executed: true,
             routine: Box::new(Noted(noted.clone())),
             ran: 0,
         };

@@ -30,6 +30,8 @@ pub(super) struct Timed {
     /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for the
     /// device.
     pub(super) launches: u32,
+    /// Whether iterations compute their outputs; false on a GPU whose driver executes no kernels.
+    pub(super) is_executed: bool,
     pub(super) routine: Box<dyn Routine>,
     /// Iterations that were run. More than are timed: behind a gate, a single iteration is run once before.
     pub(super) ran: u64,
@@ -233,6 +235,12 @@ impl Host {
         }
     }
 
+    /// Whether iterations of this implementation compute their outputs: `false` on a GPU whose driver executes no
+    /// kernels.
+    pub(super) fn executes(&self, row: &AnyRow) -> bool {
+        !row.is_gpu() || Gpu::executes_kernels()
+    }
+
     /// Whether a benchmark that needs these bytes fits.
     ///
     /// # Errors
@@ -265,6 +273,7 @@ impl Host {
             } else {
                 0
             },
+            is_executed: self.executes(row),
             routine,
             ran: 0,
         })

@@ -18,7 +18,6 @@ use crate::workload::choices::Choices;
 use crate::workload::routine::{Alteration, Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
-use crossover_machine::recorded;
 use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;
 
@@ -219,7 +218,7 @@ impl AnyGroup {
                 return Err(format!("it took {ns} ns").into());
             }
         }
-        passes(routine, row.is_gpu())
+        passes(routine, !row.is_gpu() || Gpu::executes_kernels())
     }
 }
 
@@ -286,7 +285,7 @@ fn written(
             routine.run()?;
         }
         wait()?;
-        passes(routine, gpu.is_some())?;
+        passes(routine, gpu.is_none() || Gpu::executes_kernels())?;
     }
     Ok(gpu.map_or(Ok(()), Gpu::check_earlier)?)
 }
@@ -300,23 +299,23 @@ fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
     Ok(unsafe { spin.launch(gpu.stream()) }?)
 }
 
-/// Compares the output of the CPU or the GPU with float64.
+/// Compares the output with float64, if the routine `is_executed`.
 ///
 /// # Errors
 /// An output that cannot be read, and a wrong one.
-pub(super) fn passes(routine: &mut dyn Routine, on_gpu: bool) -> Result<(), RoutineError> {
-    match recorded::failure(&routine.check()?, on_gpu) {
+pub(super) fn passes(routine: &mut dyn Routine, is_executed: bool) -> Result<(), RoutineError> {
+    match (routine.check()?.failure()).filter(|_| is_executed) {
         None => Ok(()),
         Some(wrong) => Err(wrong.into()),
     }
 }
 
-/// Compares the output with the reference. `None` under the recording driver.
+/// Compares the output with the reference. `None` for code that is not executed.
 pub(super) fn compare(code: &mut Timed) -> Result<Option<Verified>, Missing> {
     let verified = code.routine.check()?;
-    let on_gpu = code.launches > 0;
-    match recorded::failure(&verified, on_gpu) {
-        None => Ok(Some(verified).filter(|_| !(on_gpu && recorded::recorded()))),
+    match verified.failure() {
+        _ if !code.is_executed => Ok(None),
+        None => Ok(Some(verified)),
         Some(wrong) => Err(format!("{wrong}; it is not timed").into()),
     }
 }

@@ -4,8 +4,6 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 
-use crossover_results::model::verified::Verified;
-
 /// Exported by that driver and by no other.
 const SYMBOL: &[u8] = b"crossover_recording_driver\0";
 
@@ -19,27 +17,4 @@ pub fn recorded() -> bool {
     *RECORDED.get_or_init(|| unsafe {
         sys::is_culib_present() && sys::culib().get::<unsafe extern "C" fn()>(SYMBOL).is_ok()
     })
-}
-
-/// Describes a wrong output; `None` if no device wrote it.
-pub fn failure(verified: &Verified, on_gpu: bool) -> Option<String> {
-    verified.failure().filter(|_| !(on_gpu && recorded()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The tests of this executable run without that driver; `crates/recording-driver` has those
-    /// that run with it.
-    #[test]
-    fn a_wrong_output_is_wrong_on_either_side() {
-        let verified = Verified {
-            error: 2.0,
-            bound: 1.0,
-            method: "max error".to_owned(),
-        };
-        assert!(failure(&verified, true).is_some());
-        assert!(failure(&verified, false).is_some());
-    }
 }

@@ -8,7 +8,6 @@ use crate::suite::host::Timed;
 use crate::suite::missing::Missing;
 use crate::suite::sampler::SampleSeries;
 use crate::timing::{Clock, TimingError};
-use crossover_machine::recorded::recorded;
 use crossover_words::sidecar::{
     EMPTY_KERNEL, GRAPHS, LAUNCH_PROBE, LAUNCHES, LONG_LAUNCHES, LaunchConstant,
 };
@@ -42,7 +41,7 @@ impl Bench<'_> {
         series: &mut SampleSeries,
     ) -> Result<Sidecar, Missing> {
         let mut notes = code.routine.notes();
-        if self.row.is_gpu() && recorded() {
+        if !code.is_executed {
             notes.push("recorded, not measured".to_owned());
         }
         let mut extra = code.routine.extra()?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::device::Gpu;
 use crate::device::kernel::SharedKernels;
 use crate::suite::confirm::{Task, TaskReply, Tasks};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
@@ -13,7 +14,6 @@ use crate::suite::verify::passes;
 use crate::timing::{LaunchState, catch_panic};
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
-use crossover_machine::recorded::recorded;
 use crossover_protocol::child::{self, Say};
 use crossover_protocol::settings::Settings;
 use crossover_results::statistics::median::median;
@@ -41,7 +41,7 @@ fn carry_out(
 ) -> Result<(), RoutineError> {
     let mut machine = Host::new(&Settings::from_env()?);
     // The recording driver works only when it is waited for.
-    machine.time.ignore_other_streams(recorded());
+    machine.time.ignore_other_streams(!Gpu::executes_kernels());
     machine.opens_short = true;
     machine.kernels = SharedKernels(order.kernels);
     machine.choices.hand_over(order.choices);
@@ -140,7 +140,7 @@ impl<'a> Contender<'a> {
         let mut code = machine.set_up(row, inputs)?;
         machine.run_once(&mut code)?;
         if verify {
-            let wrong = passes(&mut *code.routine, code.launches > 0).err();
+            let wrong = passes(&mut *code.routine, code.is_executed).err();
             if let Some(error) = wrong {
                 return Err(format!("{}: {}", row.function(), with_causes(&*error)).into());
             }

@@ -51,7 +51,7 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
     group.finish();
     drop((criterion, _rate, time));
     // Beside the samples of a benchmark that this measurement knows of, and of no other.
-    let clock = |of: &str| sidecar::read(&root.join(of), |_| true)?.clock();
+    let clock = |of: &str| sidecar::read(&root.join(of), &[])?.clock();
     assert_eq!(clock("sum/wall/new"), Some(Clock::Wall));
     assert_eq!(clock("sum/wall/base"), Some(Clock::Wall));
     assert_eq!(clock("sum/fold/4000/new"), None);

@@ -12,8 +12,6 @@ use crate::{Clock, fnv1a};
 
 /// Lies in the folder of a result, beside Criterion's [`SAMPLES`].
 pub const FILE: &str = "crossover.json";
-/// Where earlier versions of `crossover-timing` wrote the clock.
-const CLOCK_FILE: &str = "crossover-clock.json";
 /// Criterion's samples of a result.
 pub const SAMPLES: &str = "sample.json";
 /// Version of the file's form.
@@ -97,33 +95,22 @@ impl SidecarFile {
     }
 }
 
-/// The sidecar in `dir` whose digest is accepted by `is_of_samples`, or else the first that exists.
-pub fn read(dir: &Path, is_of_samples: impl Fn(&str) -> bool) -> Option<SidecarFile> {
-    let files = [FILE, CLOCK_FILE].map(|file| dir.join(file)).into_iter();
-    let mut found = files.filter(|path| path.exists()).map(|path| {
-        let fields = read_fields(&path);
-        let digest = fields.as_ref().ok().and_then(digest_in);
-        let is_of_samples = digest.is_some_and(&is_of_samples);
-        SidecarFile {
-            path,
-            fields,
-            is_of_samples,
-        }
-    });
-    let first = found.next()?;
-    let other = (!first.is_of_samples).then(|| found.find(|other| other.is_of_samples));
-    Some(other.flatten().unwrap_or(first))
+/// The sidecar in `dir`, the folder of these samples.
+pub fn read(dir: &Path, samples: &[u8]) -> Option<SidecarFile> {
+    let path = Some(dir.join(FILE)).filter(|path| path.exists())?;
+    let fields = read_fields(&path);
+    let known = fields.as_ref().ok().and_then(|it| it["samples"].as_str());
+    Some(SidecarFile {
+        is_of_samples: known == Some(&*digest(samples)),
+        path,
+        fields,
+    })
 }
 
 fn read_fields(path: &Path) -> io::Result<Value> {
     let fields: Value = serde_json::from_slice(&files::read(path)?)?;
     check_schema(fields["schema"].as_u64(), SCHEMA)?;
     Ok(fields)
-}
-
-/// The digest of the samples that it is about. Earlier versions of the suite wrote SHA-256.
-fn digest_in(fields: &Value) -> Option<&str> {
-    (fields["samples"].as_str()).or_else(|| fields["samples_sha256"].as_str())
 }
 
 /// A hash of the samples, to detect others.

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::model::id::Device;
 use crate::model::record::Sidecar;
@@ -102,8 +101,7 @@ pub(crate) fn write_sidecar(sidecar: &mut Sidecar, dir: &Path) -> Result<(), Fil
 
 /// The sidecar of these samples in `dir`, and its facts. Its id must be `id`, if the suite wrote it.
 fn sidecar_of(dir: &Path, samples: &[u8], id: &str) -> Result<Sampled, FileError> {
-    let is_of_samples = |of: &str| of == digest(samples) || of == sha256(samples);
-    let Some(file) = sidecar::read(dir, is_of_samples) else {
+    let Some(file) = sidecar::read(dir, samples) else {
         return Ok(Sampled::default());
     };
     let (path, clock) = (&file.path, file.clock());
@@ -133,12 +131,6 @@ fn sidecar_of(dir: &Path, samples: &[u8], id: &str) -> Result<Sampled, FileError
         sidecar: Some(sidecar),
         ..beside
     })
-}
-
-/// The digest of samples in the sidecars of earlier versions.
-fn sha256(samples: &[u8]) -> String {
-    let digest = Sha256::digest(samples);
-    digest.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The id of the result in the folder of a baseline, `<group>/<function>/<value>`: the parts that there are.
@@ -248,78 +240,41 @@ mod tests {
         assert!(error.reason().starts_with("belongs to other samples"));
     }
 
-    /// Results of the suite and of other Criterion projects, each as earlier versions and this one write it,
-    /// side by side; and a folder in which an earlier version ran after this one.
     #[test]
-    fn old_and_new_results_are_read_side_by_side() {
+    fn results_of_the_suite_and_of_other_projects_are_read_side_by_side() {
         let root = tempfile::tempdir().unwrap();
-        let of_suite = || Some(Sidecar::of("a/cpu/new/1", Clock::Wall));
-        let (samples, old) = (r#""samples":"3ffa76fc7a652221""#, "crossover-clock.json");
         let plant = |function: &str, times: &[f64], sidecar| {
             let dir = root.path().join(format!("a/{function}/1/new"));
-            plant(
-                &dir,
-                &format!("a/{function}/1"),
-                &[1.0, 1.0],
-                times,
-                sidecar,
-            );
+            let id = format!("a/{function}/1");
+            plant(&dir, &id, &[1.0, 1.0], times, sidecar);
             dir
         };
-        let new = plant("cpu/new", &[5.0, 6.0], of_suite());
-        let earlier = plant("cpu/earlier", &[5.0, 6.0], None);
-        let text = fs::read_to_string(new.join(SIDECAR)).unwrap();
+        let of_suite = Some(Sidecar::of("a/cpu/suite/1", Clock::Wall));
+        let suite = plant("cpu/suite", &[5.0, 6.0], of_suite);
+        let text = fs::read_to_string(suite.join(SIDECAR)).unwrap();
         assert!(text.contains("\"samples\": \"3ffa76fc7a652221\""), "{text}");
-        let sha = sha256(&fs::read(earlier.join(SAMPLE)).unwrap());
-        let text = text.replace("\"samples\"", "\"samples_sha256\"");
-        let text = text.replace("3ffa76fc7a652221", &sha);
-        fs::write(
-            earlier.join(SIDECAR),
-            text.replace("cpu/new", "cpu/earlier"),
-        )
-        .unwrap();
-        for (function, times, file, clock) in [
-            ("other", [5.0, 6.0], SIDECAR, "events"),
-            ("other-earlier", [5.0, 6.0], old, "events-gated"),
-            ("other-stale", [5.0, 7.0], SIDECAR, "events"),
-            ("other-earlier-stale", [5.0, 7.0], old, "events"),
-            ("unknown", [5.0, 7.0], "notes.txt", "events"),
+        for (function, times, file) in [
+            ("other", [5.0, 6.0], SIDECAR),
+            ("other-stale", [5.0, 7.0], SIDECAR),
+            ("unknown", [5.0, 6.0], "notes.txt"),
         ] {
-            let text = format!(r#"{{"clock":"{clock}",{samples},"schema":1}}"#);
+            let text = r#"{"clock":"events","samples":"3ffa76fc7a652221","schema":1}"#;
             fs::write(plant(function, &times, None).join(file), text).unwrap();
         }
-        let both = plant("both", &[5.0, 6.0], None);
-        fs::write(
-            both.join(old),
-            format!(r#"{{"clock":"events",{samples},"schema":1}}"#),
-        )
-        .unwrap();
-        fs::write(
-            both.join(SIDECAR),
-            r#"{"clock":"wall","samples":"0","schema":1}"#,
-        )
-        .unwrap();
-
         let read = Baseline::without_runs(root.path(), "new");
         assert_eq!(read.problems, []);
-        let clocks = read
-            .results
-            .iter()
-            .map(|(id, it)| (&id[2..id.len() - 2], it.clock));
+        let clocks = read.results.iter();
+        let clocks = clocks.map(|(id, it)| (&id[2..id.len() - 2], it.clock));
         let expected = BTreeMap::from([
-            ("both", Some(Clock::Events)),
-            ("cpu/earlier", Some(Clock::Wall)),
-            ("cpu/new", Some(Clock::Wall)),
+            ("cpu/suite", Some(Clock::Wall)),
             ("other", Some(Clock::Events)),
-            ("other-earlier", Some(Clock::EventsGated)),
-            ("other-earlier-stale", None),
             ("other-stale", None),
             ("unknown", None),
         ]);
         assert_eq!(clocks.collect::<BTreeMap<_, _>>(), expected);
         let of_suite = read.results.values().filter(|it| it.sidecar.is_some());
-        assert_eq!(of_suite.count(), 2);
-        fs::write(earlier.join(SAMPLE), "{\"iters\":[1],\"times\":[4]}").unwrap();
+        assert_eq!(of_suite.count(), 1);
+        fs::write(suite.join(SAMPLE), "{\"iters\":[1],\"times\":[4]}").unwrap();
         let read = Baseline::without_runs(root.path(), "new");
         let [stale] = &read.problems[..] else {
             panic!("{:?}", read.problems);

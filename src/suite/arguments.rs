@@ -77,7 +77,7 @@ impl Arguments {
         }
     }
 
-    /// Whether the user set this option of Criterion's on the command line, so that the profile's
+    /// Whether the user set this option of Criterion's on the command line, so that the size set's
     /// value must not override it.
     pub(crate) fn gave(&self, option: &str) -> bool {
         self.value(option).is_some()

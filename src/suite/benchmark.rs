@@ -121,12 +121,12 @@ impl<'a> Bench<'a> {
         self.run.machine.has_room_for(host, device)
     }
 
-    /// Leaves a benchmark out if one iteration would take longer than the profile allows.
+    /// Leaves a benchmark out if one iteration would take longer than the size set allows.
     fn check_duration(&mut self) -> Result<(), Missing> {
         let Some(limit) = self.run.sampling.longest_iteration_of(&self.row.role) else {
             return Ok(());
         };
-        let sizes = self.group.sizes_of(self.row).of(self.run.settings.profile);
+        let sizes = self.group.sizes_of(self.row).of(self.run.settings.size_set);
         let smaller = sizes.iter().copied().filter(|other| *other < self.size);
         let cost = |size| self.group.cost_of(self.row, size);
         let pace = &mut self.cache.pace;
@@ -135,9 +135,10 @@ impl<'a> Bench<'a> {
             None => Ok(()),
             Some(expected) => {
                 let reason = format!(
-                    "one iteration would take about {}, but this profile allows {}; a filter that \
+                    "one iteration would take about {}, but CROSSOVER_SIZES={} allows {}; a filter that \
                      selects only this size runs it",
                     units::time(expected.as_nanos() as f64),
+                    self.run.settings.size_set.name(),
                     units::time(limit.as_nanos() as f64)
                 );
                 Err(Missing::Absent(reason.into()))
@@ -253,7 +254,7 @@ impl<'a> Bench<'a> {
     /// At the smallest size of a row, runs it on inputs with other values. Larger sizes are not
     /// checked, which would need a second set of memory.
     fn guard_on_other_values(&mut self, prepared: &mut Prepared) -> Result<(), Missing> {
-        let sizes = self.group.sizes_of(self.row).of(self.run.settings.profile);
+        let sizes = self.group.sizes_of(self.row).of(self.run.settings.size_set);
         let is_smallest = sizes.iter().min() == Some(&self.size);
         // A routine without declared outputs keeps state of the process, such as a memory pool.
         let writes = !prepared.code.routine.outputs().is_empty();

@@ -20,7 +20,7 @@ use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
 use crate::workload::in_version;
 use crate::workload::routine::{Result, Routine, Workload};
-use crossover_protocol::settings::Profile;
+use crossover_protocol::settings::SizeSet;
 
 /// The inputs of a size, of the type that the group's operation has.
 pub(super) type Inputs = Rc<dyn Any>;
@@ -478,9 +478,9 @@ impl AnyGroup {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
 
-    /// Every benchmark of a profile, by size and then in the order of the table.
-    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
-        (self.plan(profile).into_iter())
+    /// Every benchmark of a size set, by size and then in the order of the table.
+    pub fn planned(&self, set: SizeSet) -> Vec<Planned> {
+        (self.plan(set).into_iter())
             .map(|(size, row)| {
                 let id = self.id_of(row, size);
                 Planned {
@@ -514,11 +514,11 @@ impl AnyGroup {
         }
     }
 
-    /// The benchmarks of this profile: by size, so that inputs are made once per size, and then in the
+    /// The benchmarks of this size set: by size, so that inputs are made once per size, and then in the
     /// order of the table.
-    pub(super) fn plan(&self, profile: Profile) -> Vec<(u64, &AnyRow)> {
+    pub(super) fn plan(&self, set: SizeSet) -> Vec<(u64, &AnyRow)> {
         let of_row = |row| {
-            let sizes: BTreeSet<u64> = self.sizes_of(row).of(profile).iter().copied().collect();
+            let sizes: BTreeSet<u64> = self.sizes_of(row).of(set).iter().copied().collect();
             sizes.into_iter().map(move |size| (size, row))
         };
         let mut plan: Vec<(u64, &AnyRow)> = self.rows.iter().flat_map(of_row).collect();

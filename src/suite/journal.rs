@@ -37,8 +37,8 @@ pub(super) struct Journal {
     pub(super) begun: bool,
     /// Whether the filter selected a benchmark that can run here.
     pub(super) selected: bool,
-    /// Number of implementations of which the profile leaves out sizes.
-    by_profile: usize,
+    /// Number of implementations of which the size set leaves out sizes.
+    by_size_set: usize,
     /// The implementations, benchmarks and kernels that cannot run here, by the reason.
     skipped: BTreeMap<String, Vec<String>>,
     /// How many benchmarks were not run because nothing can be written any more; `None` while it
@@ -56,7 +56,7 @@ impl Journal {
                 schema: SCHEMA,
                 run: runs::name(started),
                 started: runs::moment(started),
-                profile: settings.profile.name().to_owned(),
+                size_set: settings.size_set.name().to_owned(),
                 arguments: criterion_lines::given(),
                 ..RunRecord::default()
             },
@@ -66,10 +66,10 @@ impl Journal {
         }
     }
 
-    /// Records a size that the profile leaves out. These would be too many lines to print: they are in
+    /// Records a size that the size set leaves out. These would be too many lines to print: they are in
     /// the record, and the end of the run prints their number.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
-        self.by_profile += 1;
+        self.by_size_set += 1;
         self.record.skipped.push(Skip { id, reason });
     }
 
@@ -188,11 +188,11 @@ impl Journal {
                 return ExitCode::from(2);
             }
         }
-        if matches!(self.mode, Mode::Bench | Mode::Profile) && self.by_profile > 0 {
+        if matches!(self.mode, Mode::Bench | Mode::Profile) && self.by_size_set > 0 {
             eprintln!(
-                "left out sizes of {}: they are not in profile {}; CROSSOVER_PROFILE=full runs them",
-                units::counted(self.by_profile, "implementation"),
-                self.record.profile
+                "left out sizes of {}: they are not in the set {}; CROSSOVER_SIZES=full runs them",
+                units::counted(self.by_size_set, "implementation"),
+                self.record.size_set
             );
         }
         let unsteady = self.own.values().filter(|result| result.unsteady.is_some());

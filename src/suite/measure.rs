@@ -19,7 +19,7 @@ use crossover_results::store::folder::BenchmarkFolder;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
 
-/// Runs the groups: each size, each implementation, as far as filter, profile, machine
+/// Runs the groups: each size, each implementation, as far as filter, size set, machine
 /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
 /// pages and the record of the run. Returns whether anything was measured and could be written.
 pub(super) fn measure_all(
@@ -34,7 +34,7 @@ pub(super) fn measure_all(
         run.check_group(group);
         let mut plots = plots_of(criterion, group.name);
         let mut cache = GroupCache::default();
-        let plan = group.plan(run.settings.profile);
+        let plan = group.plan(run.settings.size_set);
         for of_size in plan.chunk_by(|a, b| a.0 == b.0) {
             for (size, row) in of_size {
                 benchmark(run, &mut plots, group, row, *size, &mut cache);

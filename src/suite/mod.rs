@@ -31,7 +31,7 @@ pub(crate) mod turns;
 mod verify;
 
 pub use bench::bench;
-pub use crossover_protocol::settings::Profile;
+pub use crossover_protocol::settings::SizeSet;
 pub use group::{AnyGroup, Group, Implementation};
 pub use planned::{MachineMemory, Planned};
 pub use sizes::Sizes;

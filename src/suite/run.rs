@@ -31,7 +31,7 @@ use crossover_protocol::child::START;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::rank::Rank;
 use crossover_protocol::ranks::OtherRanks;
-use crossover_protocol::settings::{FurtherDevices, Profile, Settings, unknown_variables};
+use crossover_protocol::settings::{FurtherDevices, Settings, SizeSet, unknown_variables};
 use crossover_results::store::stored_results::StoredResults;
 use crossover_system::interrupt;
 use crossover_words::text::with_causes;
@@ -90,7 +90,7 @@ impl Run {
         let turns = settings.turns.as_deref().map(Turns::connect).transpose()?;
         let sampling = match turns {
             Some(_) => SamplingPlan::in_turns(),
-            None => SamplingPlan::of(settings.profile),
+            None => SamplingPlan::of(settings.size_set),
         };
         let mut machine = Host::new(&settings);
         let time = &machine.time;
@@ -165,7 +165,7 @@ impl Run {
         let no_gpu = self.machine.gpu_missing().is_some();
         let mut ids = Vec::new();
         for group in groups.iter().filter(|_| self.arguments.mode != Mode::List) {
-            let plan = group.plan(self.settings.profile).into_iter();
+            let plan = group.plan(self.settings.size_set).into_iter();
             let runs = plan.filter(|(_, row)| !(row.is_gpu() && no_gpu));
             ids.extend(runs.map(|(size, row)| group.id_of(row, size).to_string()));
         }
@@ -198,13 +198,13 @@ impl Run {
         (self.machine.kernels).compile_ahead(&sources, device.compute_capability);
     }
 
-    /// How long and how often this code is sampled: on a GPU, in turns and in a default run, shorter than the profile
+    /// How long and how often this code is sampled: on a GPU, in turns and in a default run, shorter than the size set
     /// has it, because two processes differ by more than longer samples would show. In a default run on an H100
     /// (5d9f35a6) the intervals of ten samples are narrower than 1.6 % in 19 of 20 benchmarks behind a gate; of every
     /// tenth on another clock they are too wide.
     pub(super) fn sampling_of(&self, code: &Timed) -> SamplingPlan {
         let is_on_gpu = code.launches > 0;
-        let is_default = self.settings.profile == Profile::Default;
+        let is_default = self.settings.size_set == SizeSet::Default;
         let short = SamplingPlan::on_gpu_in_turns();
         match self.turns {
             Some(_) if is_on_gpu => short,
@@ -224,30 +224,30 @@ impl Run {
         self.arguments.selects(id) && instructions.is_none_or(|all| all.wants(id))
     }
 
-    /// Names, in one line per implementation, the sizes that the profile leaves out and the
+    /// Names, in one line per implementation, the sizes that the size set leaves out and the
     /// implementations that need a GPU where there is none.
     pub(super) fn name_what_is_left_out(&mut self, group: &AnyGroup) {
-        let profile = self.settings.profile;
+        let set = self.settings.size_set;
         for row in &group.rows {
             let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
             let sizes = group.sizes_of(row);
             let left_out: Vec<String> = (sizes.all().iter())
-                .filter(|size| !sizes.of(profile).contains(size) && wanted(size))
+                .filter(|size| !sizes.of(set).contains(size) && wanted(size))
                 .map(u64::to_string)
                 .collect();
-            let in_profile = sizes.of(profile).iter().any(wanted);
+            let in_set = sizes.of(set).iter().any(wanted);
             let prefix = format!("{}/{}", group.name, row.function());
             if row.is_gpu()
-                && in_profile
+                && in_set
                 && let Some(reason) = self.machine.gpu_missing()
             {
                 self.journal.skip(prefix, reason);
                 self.journal.device_failed |= self.machine.device_failed();
             } else if !left_out.is_empty() {
                 let reason = format!(
-                    "sizes {} are not in profile {}; CROSSOVER_PROFILE=full runs them",
+                    "sizes {} are not in the set {}; CROSSOVER_SIZES=full runs them",
                     left_out.join(", "),
-                    profile.name()
+                    set.name()
                 );
                 self.journal.leave_out(prefix, reason);
             }
@@ -260,7 +260,7 @@ impl Run {
     pub(super) fn check_group(&mut self, group: &AnyGroup) {
         let is_test = self.arguments.mode == Mode::Test;
         let measures = self.arguments.saves && self.turns.is_none() && !group.verified_by_tests;
-        let plan = group.plan(self.settings.profile).into_iter();
+        let plan = group.plan(self.settings.size_set).into_iter();
         let is_wanted =
             |(size, row): &(u64, &AnyRow)| self.is_wanted(&group.id_of(row, *size).to_string());
         let rows: Vec<&AnyRow> = plan.filter(is_wanted).map(|(_, row)| row).collect();

@@ -8,7 +8,7 @@ use criterion::SamplingMode;
 use crate::model::cost::Cost;
 use crate::model::role::{Role, Threads};
 use crate::suite::arguments::Arguments;
-use crossover_protocol::settings::Profile;
+use crossover_protocol::settings::SizeSet;
 
 /// How long and how often a benchmark is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,14 +32,14 @@ pub(super) const FEWEST_SAMPLES: usize = 10;
 impl SamplingPlan {
     /// The sizes of `quick` and `default` are chosen to fit these times; `full` has every
     /// size and therefore a limit on what one iteration may take.
-    pub(super) fn of(profile: Profile) -> Self {
-        match profile {
-            Profile::Quick => Self {
+    pub(super) fn of(set: SizeSet) -> Self {
+        match set {
+            SizeSet::Quick => Self {
                 samples: 12,
                 ..Self::in_turns()
             },
-            Profile::Default => Self::in_turns(),
-            Profile::Full => Self {
+            SizeSet::Default => Self::in_turns(),
+            SizeSet::Full => Self {
                 warm_up: Duration::from_millis(100),
                 measurement: Duration::from_millis(250),
                 samples: 30,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn slow_iterations_get_fewer_samples_and_time_enough() {
-        let plan = SamplingPlan::of(Profile::Default);
+        let plan = SamplingPlan::of(SizeSet::Default);
         for fast in [Duration::ZERO, Duration::from_micros(3)] {
             let sampling = plan.for_iteration(fast);
             assert_eq!(sampling.samples, plan.samples);
@@ -263,8 +263,8 @@ mod tests {
     /// As Criterion computes it, where it finds the iteration somewhat faster or slower.
     #[test]
     fn every_sample_has_two_iterations_and_slow_ones_no_more() {
-        for profile in [Profile::Quick, Profile::Default, Profile::Full] {
-            let plan = SamplingPlan::of(profile);
+        for set in [SizeSet::Quick, SizeSet::Default, SizeSet::Full] {
+            let plan = SamplingPlan::of(set);
             for exponent in -90..10 {
                 let planned = Duration::from_secs_f64(1.26f64.powi(exponent));
                 let sampling = plan.for_iteration(planned);
@@ -275,9 +275,9 @@ mod tests {
                         _ => count,
                     };
                     let fit = sampling.measurement.as_secs_f64() / found.as_secs_f64() / runs;
-                    assert!(fit > 1.0, "{profile:?} {planned:?}: {fit}");
+                    assert!(fit > 1.0, "{set:?} {planned:?}: {fit}");
                     if planned > plan.measurement {
-                        assert!(fit <= 2.0, "{profile:?} {planned:?}: {fit}");
+                        assert!(fit <= 2.0, "{set:?} {planned:?}: {fit}");
                     }
                 }
             }

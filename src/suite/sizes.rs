@@ -1,8 +1,8 @@
 //! The sizes of a group or of an implementation.
 
-use crossover_protocol::settings::Profile;
+use crossover_protocol::settings::SizeSet;
 
-/// The sizes of each profile. They depend only on the profile, so that two runs have the same ids.
+/// The sizes of each size set. They depend only on the set, so that two runs have the same ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes {
     quick: Vec<u64>,
@@ -12,7 +12,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes by profile.
+    /// Sizes by size set.
     pub fn new(
         quick: impl IntoIterator<Item = u64>,
         default: impl IntoIterator<Item = u64>,
@@ -26,7 +26,7 @@ impl Sizes {
         }
     }
 
-    /// Further sizes of the profile `full`.
+    /// Further sizes of the size set `full`.
     pub fn in_full(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
         self.full.extend(sizes);
         self.full.sort_unstable();
@@ -55,7 +55,7 @@ impl Sizes {
         )
     }
 
-    /// The same sizes without those above a limit for each profile.
+    /// The same sizes without those above a limit for each size set.
     pub fn up_to(&self, quick: u64, default: u64, full: u64) -> Self {
         let cut = |sizes: &[u64], limit| sizes.iter().copied().filter(|&s| s <= limit).collect();
         Self {
@@ -66,12 +66,12 @@ impl Sizes {
         }
     }
 
-    /// The sizes of a profile.
-    pub fn of(&self, profile: Profile) -> &[u64] {
-        match profile {
-            Profile::Quick => &self.quick,
-            Profile::Default => &self.default,
-            Profile::Full => &self.full,
+    /// The sizes of a size set.
+    pub fn of(&self, set: SizeSet) -> &[u64] {
+        match set {
+            SizeSet::Quick => &self.quick,
+            SizeSet::Default => &self.default,
+            SizeSet::Full => &self.full,
         }
     }
 
@@ -83,7 +83,7 @@ impl Sizes {
         }
     }
 
-    /// Every size of any profile, ascending.
+    /// Every size of any size set, ascending.
     pub fn all(&self) -> Vec<u64> {
         let mut all: Vec<u64> = [&self.quick, &self.default, &self.full]
             .into_iter()
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn sizes_follow_the_profile_and_the_limits() {
         let sizes = Sizes::powers_of_two([3, 6], 0..=10, 0..=15).up_to(64, 256, 1 << 12);
-        assert_eq!(sizes.of(Profile::Quick), [8, 64]);
-        assert_eq!(sizes.of(Profile::Default).last(), Some(&256));
-        assert_eq!(sizes.of(Profile::Full).last(), Some(&4096));
+        assert_eq!(sizes.of(SizeSet::Quick), [8, 64]);
+        assert_eq!(sizes.of(SizeSet::Default).last(), Some(&256));
+        assert_eq!(sizes.of(SizeSet::Full).last(), Some(&4096));
         assert_eq!(sizes.all().len(), 13);
     }
 

@@ -8,7 +8,7 @@ use crate::suite::group::AnyRow;
 use crate::suite::host::Host;
 use crate::suite::missing::Missing;
 use crossover_machine::load::{Background, Load};
-use crossover_protocol::settings::{Profile, Settings};
+use crossover_protocol::settings::{Settings, SizeSet};
 use crossover_words::units;
 
 /// If an earlier run exceeds a limit by this factor, the machine was less busy then.
@@ -33,9 +33,9 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let in_turns = settings.turns.is_some();
-        let effort = match settings.profile {
-            Profile::Quick => Effort::BRIEF,
-            Profile::Default | Profile::Full => Effort::WHOLE,
+        let effort = match settings.size_set {
+            SizeSet::Quick => Effort::BRIEF,
+            SizeSet::Default | SizeSet::Full => Effort::WHOLE,
         };
         // The other side of a comparison stands still while this one measures, so it is no background load.
         let load = if in_turns { None } else { Load::now() };

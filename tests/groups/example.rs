@@ -23,7 +23,7 @@ pub(crate) fn page() {
         .args(["--bench", "--quick", "--noplot"])
         .env(RUN, "1")
         .env("CRITERION_HOME", dir.path().join("criterion"))
-        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_SIZES", "quick")
         .env("CROSSOVER_DEVICE", "none")
         .output()
         .unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn page() {
     assert!(output.status.success(), "{said}");
     let (group, planned) = (
         group(),
-        group().planned(crossover_suite::suite::Profile::Quick),
+        group().planned(crossover_suite::suite::SizeSet::Quick),
     );
     let topic = group.topic();
     let page = dir.path().join(format!("groups/{}.html", topic.group));

@@ -123,7 +123,7 @@ fn facts(runs: &[&RunRecord]) -> Facts {
             .map(|package| ("package", package.clone()));
         let of_code = [
             ("crossover version", e.crossover.clone()),
-            ("profile", run.profile.clone()),
+            ("profile", run.size_set.clone()),
         ];
         for (name, fact) in of_code.into_iter().chain(package).chain(e.facts()) {
             facts.entry(name).or_default().insert(fact);

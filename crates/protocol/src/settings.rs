@@ -8,9 +8,9 @@ use crate::filter::meant;
 use crossover_machine::absence::Absence;
 use crossover_timing::{DeviceProperties, GateMode, probe};
 
-/// How many sizes are run, and for how long each is measured.
+/// The sizes that are run, and for how long each is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum SizeSet {
     /// A few sizes, about a minute.
     Quick,
     /// The sizes that answer the suite's questions within a few minutes.
@@ -20,15 +20,15 @@ pub enum Profile {
     Full,
 }
 
-impl Profile {
-    const ALL: [Profile; 3] = [Profile::Quick, Profile::Default, Profile::Full];
+impl SizeSet {
+    const ALL: [SizeSet; 3] = [SizeSet::Quick, SizeSet::Default, SizeSet::Full];
 
-    /// The name that `CROSSOVER_PROFILE` takes.
+    /// The name that `CROSSOVER_SIZES` takes.
     pub fn name(self) -> &'static str {
         match self {
-            Profile::Quick => "quick",
-            Profile::Default => "default",
-            Profile::Full => "full",
+            SizeSet::Quick => "quick",
+            SizeSet::Default => "default",
+            SizeSet::Full => "full",
         }
     }
 }
@@ -45,8 +45,8 @@ pub enum FurtherDevices {
 /// The settings of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// `CROSSOVER_PROFILE`.
-    pub profile: Profile,
+    /// `CROSSOVER_SIZES`.
+    pub size_set: SizeSet,
     /// The first GPU of `CROSSOVER_DEVICE`; `None` switches the GPU off.
     pub device: Option<usize>,
     /// The GPUs beside it, for the groups that use several.
@@ -68,7 +68,7 @@ pub struct Settings {
 /// The settings of a run, for its `--help`.
 pub const VARIABLES_IN_WORDS: &str = "\
 Environment variables:
-  CROSSOVER_PROFILE    sizes: quick, default or full       [default: default]
+  CROSSOVER_SIZES      sizes: quick, default or full       [default: default]
   CROSSOVER_DEVICE     index of the GPU, or none           [default: 0]
                        0,1 or all: several, for the groups that use more than one
   CROSSOVER_GATE       auto, or off: no gated clock        [default: auto]
@@ -79,7 +79,7 @@ Environment variables:
 
 /// Every variable of ours that a run or its tests read.
 const VARIABLES: [&str; 9] = [
-    "CROSSOVER_PROFILE",
+    "CROSSOVER_SIZES",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
@@ -94,8 +94,13 @@ const VARIABLES: [&str; 9] = [
     "CROSSOVER_BLAS_LIB",
 ];
 
-/// Beginnings of the variables that this project sets for its own processes and tests.
-const INTERNAL: [&str; 7] = [
+/// The name of `CROSSOVER_SIZES` at 5519853e, so that `crossover ab` can compare with that commit.
+const EARLIER_SIZES: &str = "CROSSOVER_PROFILE";
+
+/// Beginnings of the variables that are no settings of users: those that this project sets for its own processes and
+/// tests, and an earlier name.
+const INTERNAL: [&str; 8] = [
+    EARLIER_SIZES,
     "CROSSOVER_AB_",
     "CROSSOVER_ADDED_FORMAT",
     // `build.rs` sets these two; `cargo bench` hands them to the executable.
@@ -172,12 +177,13 @@ impl Settings {
             value: value.to_owned(),
             good,
         };
-        let profile = match value("CROSSOVER_PROFILE") {
-            None => Profile::default(),
-            Some(v) => Profile::ALL
+        let named = value("CROSSOVER_SIZES").or_else(|| value(EARLIER_SIZES));
+        let size_set = match named {
+            None => SizeSet::default(),
+            Some(v) => SizeSet::ALL
                 .into_iter()
-                .find(|p| p.name() == v)
-                .ok_or_else(|| bad("CROSSOVER_PROFILE", &v, "quick, default and full"))?,
+                .find(|set| set.name() == v)
+                .ok_or_else(|| bad("CROSSOVER_SIZES", &v, "quick, default and full"))?,
         };
         let named = value("CROSSOVER_DEVICE");
         let listed = FurtherDevices::Listed;
@@ -204,7 +210,7 @@ impl Settings {
             Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
         };
         let processes = match value("CROSSOVER_PROCESSES") {
-            None if profile == Profile::Quick => 0,
+            None if size_set == SizeSet::Quick => 0,
             None => 6,
             Some(v) => v
                 .parse()
@@ -214,7 +220,7 @@ impl Settings {
         };
         let results = path("CRITERION_HOME").map(PathBuf::from);
         Ok(Self {
-            profile,
+            size_set,
             device,
             further,
             device_named: named.is_some() && device.is_some(),
@@ -259,26 +265,28 @@ mod tests {
     #[test]
     fn an_empty_environment_gives_the_defaults() {
         let defaults = settings(&[]).unwrap();
-        assert_eq!(defaults.profile, Profile::Default);
+        assert_eq!(defaults.size_set, SizeSet::Default);
         assert_eq!(defaults.device, Some(0));
         assert_eq!(defaults.gate, GateMode::Auto);
         assert!(defaults.monitor);
         assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
-        assert_eq!(settings(&[("CROSSOVER_PROFILE", "")]).unwrap(), defaults);
+        assert_eq!(settings(&[("CROSSOVER_SIZES", "")]).unwrap(), defaults);
     }
 
     #[test]
     fn good_values_are_taken() {
         let s = settings(&[
-            ("CROSSOVER_PROFILE", "full"),
+            ("CROSSOVER_SIZES", "full"),
             ("CROSSOVER_DEVICE", "3"),
             ("CROSSOVER_GATE", "off"),
             ("CROSSOVER_MONITOR", "off"),
             ("CRITERION_HOME", "/tmp/x"),
         ])
         .unwrap();
-        assert_eq!((s.profile, s.device), (Profile::Full, Some(3)));
+        assert_eq!((s.size_set, s.device), (SizeSet::Full, Some(3)));
         assert_eq!((s.gate, s.monitor), (GateMode::Off, false));
+        let earlier = settings(&[(EARLIER_SIZES, "quick")]).unwrap();
+        assert_eq!(earlier.size_set, SizeSet::Quick);
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         let none = settings(&[("CROSSOVER_DEVICE", "none")]).unwrap();
         assert_eq!(none.device, None);
@@ -292,7 +300,7 @@ mod tests {
     #[test]
     fn unknown_variables_are_named() {
         let names = [
-            "CROSSOVER_PROFIL",
+            "CROSSOVER_SIZE",
             "CROSSOVER_GATE",
             "CROSSOVER_COMMIT",
             "PATH",
@@ -303,7 +311,7 @@ mod tests {
             unknown_among(names.map(str::to_owned)),
             [
                 "CROSSOVER_COLOUR is not a setting and is ignored",
-                "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?"
+                "CROSSOVER_SIZE is not a setting and is ignored; is CROSSOVER_SIZES meant?"
             ]
         );
     }
@@ -311,7 +319,7 @@ mod tests {
     #[test]
     fn a_bad_value_is_named_with_the_good_ones() {
         for (variable, value, good) in [
-            ("CROSSOVER_PROFILE", "fast", "quick, default and full"),
+            ("CROSSOVER_SIZES", "fast", "quick, default and full"),
             ("CROSSOVER_DEVICE", "-1", "none"),
             ("CROSSOVER_DEVICE", "gpu", "none"),
             ("CROSSOVER_DEVICE", "0,1,0", "different ones"),

@@ -7,7 +7,7 @@ const ALIGNMENT: usize = 1 << 10;
 const CUT_FROM: usize = 1 << 19;
 
 /// Numbers of pieces to try for `n` values. On an H100, one of these is within 7 % of the fastest of 1 to
-/// 64 pieces, for every operation and size of the profile `default`.
+/// 64 pieces, for every operation and size of the size set `default`.
 pub(super) fn numbers_of_pieces(n: usize) -> &'static [usize] {
     if n < CUT_FROM { &[1] } else { &[4, 8, 16] }
 }

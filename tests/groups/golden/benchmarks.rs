@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crossover_suite::suite::{AnyGroup, MachineMemory, Planned, Profile};
+use crossover_suite::suite::{AnyGroup, MachineMemory, Planned, SizeSet};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
@@ -46,14 +46,14 @@ pub(crate) const COLUMNS: &str = "row\tclock\tsizes\tlargest that fits\tthroughp
 fn lines() -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for group in suite::groups() {
-        let in_profile = |profile| {
-            let planned = group.planned(profile).into_iter();
+        let in_set = |set| {
+            let planned = group.planned(set).into_iter();
             planned
                 .map(|planned| (planned.id.clone(), planned))
                 .collect()
         };
         let [quick, default, full]: [BTreeMap<String, Planned>; 3] =
-            [Profile::Quick, Profile::Default, Profile::Full].map(in_profile);
+            [SizeSet::Quick, SizeSet::Default, SizeSet::Full].map(in_set);
         for (id, planned) in quick.iter().chain(&default) {
             assert_eq!(
                 full.get(id),
@@ -147,7 +147,7 @@ pub(crate) fn every_benchmark_is_what_it_was() {
 /// A line for each group: its sizes with the beginning of the digest of their inputs.
 fn digests() -> Vec<String> {
     let of_group = |(at, group): (usize, &AnyGroup)| {
-        let planned = group.planned(Profile::Full).into_iter();
+        let planned = group.planned(SizeSet::Full).into_iter();
         let sizes = planned.map(|planned| (planned.size, planned.host_bytes));
         // Of the implementations of a size the one that takes least memory.
         let mut smallest = BTreeMap::new();

@@ -74,7 +74,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         schema: SCHEMA,
         run: run.to_owned(),
         started: "2026-11-21T09:30:00Z".to_owned(),
-        profile: "quick".to_owned(),
+        size_set: "quick".to_owned(),
         environment: Environment {
             crossover: "0.1.0".to_owned(),
             commit: Some("0123456789abcdef".to_owned()),

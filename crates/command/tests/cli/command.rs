@@ -19,7 +19,7 @@ pub(crate) fn crossover(arguments: &[&str]) -> Command {
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for variable in [
         "CROSSOVER_DEVICE",
-        "CROSSOVER_PROFILE",
+        "CROSSOVER_SIZES",
         "CROSSOVER_GATE",
         "CROSSOVER_MONITOR",
         "CROSSOVER_THRESHOLDS",

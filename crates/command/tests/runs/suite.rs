@@ -90,7 +90,7 @@ fn a_run_leaves_its_files() {
     assert!(root.join(format!("runs/{}.json", sidecar.run)).is_file());
     assert_eq!(record.run, sidecar.run);
     assert_eq!(record.arguments, options);
-    assert_eq!(record.profile, "quick");
+    assert_eq!(record.size_set, "quick");
     assert!(record.finished.is_some() && record.failed.is_empty());
     for ceiling in ["cpu_fma_1", "cpu_fma_all"] {
         assert!(record.ceilings[ceiling].value > 1e8, "{ceiling}");
@@ -228,7 +228,7 @@ fn a_left_out_benchmark_takes_no_time() {
     let root = dir.path();
     let mut list = bench(root, &["--bench", "--list"]);
     let words = "sound/cpu/fill/16: benchmark";
-    let said = expect(list.env("CROSSOVER_PROFILE", "default"), 0, words);
+    let said = expect(list.env("CROSSOVER_SIZES", "default"), 0, words);
     lacks(&said, &["made inputs", "sound/cpu/fill/32"]);
     assert_eq!(fs::read_dir(root).unwrap().count(), 0);
     let options = ["--bench", "sound/cpu/fill/4$"];
@@ -283,7 +283,7 @@ fn help_has_the_settings() {
         0,
         "--save-baseline",
     );
-    for setting in ["PROFILE", "DEVICE", "GATE", "MONITOR", "PROCESSES"] {
+    for setting in ["SIZES", "DEVICE", "GATE", "MONITOR", "PROCESSES"] {
         holds(&said, &format!("  CROSSOVER_{setting} "));
     }
     holds(&said, "  CRITERION_HOME ");

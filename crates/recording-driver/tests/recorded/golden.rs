@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crossover_suite::device::Gpu;
 use crossover_suite::model::Devices::{Divided, Gathered};
 use crossover_suite::model::{FurtherGpu, GpuLink};
-use crossover_suite::suite::{AnyGroup, Planned, Profile};
+use crossover_suite::suite::{AnyGroup, Planned, SizeSet};
 
 use crate::stand_in::{leave_out_children, mark, phases, plan};
 use crate::text::{asked, copied, kernels, sections, text};
@@ -88,7 +88,7 @@ pub(crate) const PART: &str = "recorded calls";
 /// a failed test names beside that of the last test that passed.
 pub(crate) fn group(at: usize) {
     let group = &suite::groups()[at];
-    let (name, planned) = (group.name(), group.planned(Profile::Full));
+    let (name, planned) = (group.name(), group.planned(SizeSet::Full));
     let wanted = sections(&part::read(name, PART));
     let mut missing = group.functions();
     missing.retain(|function| {

@@ -83,7 +83,7 @@ impl StandIn {
             .env("LD_LIBRARY_PATH", path)
             .env("RECORDING_DRIVER_DEVICES", devices)
             .env("CRITERION_HOME", self.folder().join("criterion"))
-            .env("CROSSOVER_PROFILE", "quick")
+            .env("CROSSOVER_SIZES", "quick")
             // One thread copies through pinned buffers, wherever this runs.
             .env("RAYON_NUM_THREADS", "2");
         // The runs and rows with a fault make too many calls for that.

@@ -247,7 +247,7 @@ fn streams_of(profile: &str, rows: &str, codes: &[i32]) {
     let stand_in = StandIn::default();
     let mut command = stand_in.command("bench", SMALL_H200);
     command.env(LOG, stand_in.log());
-    command.env("CROSSOVER_PROFILE", profile);
+    command.env("CROSSOVER_SIZES", profile);
     let output = command.args(["--test", rows]).output();
     let output = output.expect("this executable runs");
     let said = said(&output);
@@ -306,7 +306,7 @@ pub(crate) fn launches() {
         let stand_in = StandIn::default();
         let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
         command.env(LOG, stand_in.log());
-        command.env("CROSSOVER_PROFILE", "default");
+        command.env("CROSSOVER_SIZES", "default");
         command.env("CROSSOVER_PROCESSES", "0");
         let rows = rows.map(|row| format!("{row}$"));
         command.args(["--bench", "--noplot", "--sample-size", "10"]);

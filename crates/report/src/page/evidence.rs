@@ -128,9 +128,9 @@ pub(super) fn runs(machine: &MachineResults) -> Option<(&'static str, String)> {
     let one = |(run, results): &(Arc<RunRecord>, usize)| {
         let commit = run.environment.commit_in_words().unwrap_or_default();
         format!(
-            "{} ({commit}, profile {}): {results} results",
+            "{} ({commit}, sizes {}): {results} results",
             when(run),
-            run.profile
+            run.size_set
         )
     };
     let all: Vec<String> = runs.map(one).collect();

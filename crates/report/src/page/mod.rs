@@ -298,7 +298,7 @@ fn environment(machine: &MachineResults) -> Markup {
     if let Some(run) = &machine.run {
         facts.push((
             "measured",
-            format!("{}, profile {}", evidence::when(run), run.profile),
+            format!("{}, sizes {}", evidence::when(run), run.size_set),
         ));
         if run.finished.is_none() {
             facts.push(("run", "interrupted, or not finished yet".into()));

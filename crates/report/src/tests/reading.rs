@@ -185,7 +185,7 @@ fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
         let mut run = newest(&mut results).clone();
         run.run = format!("20270102T0304{second:02}Z-1");
         run.started = format!("2027-01-02T03:04:{second:02}Z");
-        run.profile = profile.into();
+        run.size_set = profile.into();
         results.benchmarks.truncate(1);
         results.benchmarks[0].run = Some(run.run.clone());
         results.runs = vec![run];

@@ -17,8 +17,8 @@ fn markdown(machines: &[Machine]) -> String {
     let named = |machine: &MachineResults| {
         // The profile of most results.
         let most = machine.runs.iter().max_by_key(|(_, results)| results);
-        let profile = most.map_or("unknown", |(run, _)| &*run.profile);
-        format!("{}, profile {profile}", machine.hardware())
+        let size_set = most.map_or("unknown", |(run, _)| &*run.size_set);
+        format!("{}, sizes {size_set}", machine.hardware())
     };
     let code = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -105,7 +105,7 @@ fn the_document_is_that_of_the_committed_records() {
     let order = |machine: &MachineResults| {
         // A record of several GPUs has their groups alone.
         let is_default = (machine.runs.iter())
-            .all(|r| r.0.profile == "default" && r.0.environment.further_gpus.is_empty());
+            .all(|r| r.0.size_set == "default" && r.0.environment.further_gpus.is_empty());
         let started = machine.runs.iter().map(|r| r.0.started.clone()).max();
         (is_default, started)
     };

@@ -31,7 +31,6 @@ pub struct Sidecar {
     pub id: String,
     /// Digest of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
     /// not match: its samples come from another run.
-    #[serde(alias = "samples_sha256")]
     pub samples: String,
     /// The clock the samples were taken on, by its name.
     pub clock: Clock,
@@ -222,8 +221,9 @@ pub struct RunRecord {
     pub started: String,
     /// End, RFC 3339; `None` while it runs or when it was interrupted.
     pub finished: Option<String>,
-    /// Profile: `quick`, `default` or `full`.
-    pub profile: String,
+    /// The size set: `quick`, `default` or `full`.
+    #[serde(rename = "profile")]
+    pub size_set: String,
     /// Command-line arguments of the bench executable.
     pub arguments: Vec<String>,
     /// The machine.

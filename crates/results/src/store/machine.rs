@@ -26,8 +26,8 @@ use crossover_words::text::visible;
 /// Why a benchmark that an unfinished run planned has no result of it.
 pub const NOT_REACHED: &str = "the run ended before it, or is not over; run it again";
 
-/// The profile whose results stand for a machine.
-const DEFAULT_PROFILE: &str = "default";
+/// The size set whose results stand for a machine.
+const DEFAULT_SIZES: &str = "default";
 
 /// A machine's results, from a results root or its record.
 #[derive(Clone, Debug, Default)]
@@ -225,7 +225,7 @@ impl MachineResults {
         Self::read(&root, &visible(&name.to_string_lossy()), true)
     }
 
-    /// Reads the committed machines: of the records in each folder in `dir` one with runs of the profile
+    /// Reads the committed machines: of the records in each folder in `dir` one with runs of the size set
     /// `default` on one GPU alone, of these one with profiles, of these the newest; and what could not be
     /// read. A machine whose record has several runs comes first, of these one with profiles, and then the
     /// newest: it is shown where there is no GPU.
@@ -247,7 +247,7 @@ impl MachineResults {
             let age = |machine: &Self| {
                 // A run with several GPUs measures little but what they gain.
                 let is_default = |(run, _): &(Arc<RunRecord>, usize)| {
-                    run.profile == DEFAULT_PROFILE && run.environment.further_gpus.is_empty()
+                    run.size_set == DEFAULT_SIZES && run.environment.further_gpus.is_empty()
                 };
                 let is_default = machine.runs.iter().all(is_default);
                 (is_default, has_profiles(machine), started(machine))

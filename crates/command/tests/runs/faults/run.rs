@@ -30,7 +30,7 @@ pub(crate) fn plotted(root: &Path, arguments: &[&str]) -> Command {
         .args(arguments)
         .env(RUN, "1")
         .env("CRITERION_HOME", root)
-        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_SIZES", "quick")
         .env("CROSSOVER_DEVICE", "none");
     command
 }

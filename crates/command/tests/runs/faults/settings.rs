@@ -20,9 +20,9 @@ pub(crate) fn bad_options() {
     expect(unknown.env("CROSSOVER_PROCESSES", "many"), 2, words);
     let mut slip = bench(&root, &["--bench", "--list"]);
     expect(
-        slip.env("CROSSOVER_PROFIL", "full"),
+        slip.env("CROSSOVER_SIZE", "full"),
         0,
-        "CROSSOVER_PROFIL is not a setting and is ignored; is CROSSOVER_PROFILE meant?",
+        "CROSSOVER_SIZE is not a setting and is ignored; is CROSSOVER_SIZES meant?",
     );
     let mut undriven = bench(&root, &["--bench", "sound"]);
     let words =
@@ -99,7 +99,7 @@ pub(crate) fn little_memory() {
     // The stacks of many threads alone would be more.
     run.env("RAYON_NUM_THREADS", "2")
         // `quick` would measure the caches alone.
-        .env("CROSSOVER_PROFILE", "default");
+        .env("CROSSOVER_SIZES", "default");
     expect(&mut limited(&run, "-v 600000"), 0, "");
     let all = ["16", "4", "8"].map(|size| format!("sound/cpu/fill/{size}"));
     assert_eq!(shown(dir.path()), all);
@@ -160,7 +160,7 @@ pub(crate) fn too_long() {
     let dir = tempfile::tempdir().unwrap();
     let tried = |filter: &str, words: &str| {
         let mut run = bench(dir.path(), &["--test", filter]);
-        expect(run.env("CROSSOVER_PROFILE", "full"), 0, words)
+        expect(run.env("CROSSOVER_SIZES", "full"), 0, words)
     };
     let words = "skipped long/cpu/sleeps/16: one iteration would take about";
     let said = tried("long", words);

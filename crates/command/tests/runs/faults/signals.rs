@@ -173,7 +173,7 @@ pub(crate) fn killed() {
         ("choice/gpu/none", "CROSSOVER_DEVICE"),
         (
             "choice/cpu/best",
-            "sizes 8 are not in profile quick; CROSSOVER_PROFILE=full",
+            "sizes 8 are not in the set quick; CROSSOVER_SIZES=full",
         ),
     ] {
         let skipped = record.skipped.iter().find(|skip| skip.id == id);

@@ -38,7 +38,7 @@ fn ab_of(dir: &Path, options: &[&str], filter: &str) -> Command {
         .args(["--", filter])
         .current_dir(dir)
         .env("TMPDIR", dir)
-        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_SIZES", "quick")
         .env("CROSSOVER_DEVICE", "none")
         .stdin(Stdio::null());
     command

@@ -20,8 +20,7 @@ use crate::device::kernel::{Module, SharedKernels, Source};
 use crate::device::pinned::PinnedPool;
 use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
-    BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open_alone,
-    uncounted_stream,
+    BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
@@ -41,8 +40,8 @@ const OTHER_STREAMS: usize = 5;
 /// that was never written, or that was poisoned with bytes of 0xFF. `bool` is not such a type:
 ///
 /// ```compile_fail,E0277
-/// fn flags(gpu: &crossover_suite::device::Gpu) {
-///     let _ = gpu.alloc::<bool>(1);
+/// fn flags(work: &mut crossover_suite::workload::Prepared) {
+///     let _ = work.alloc::<bool>(1);
 /// }
 /// ```
 pub trait Value: AnyBitPattern + Send + Sync + DeviceRepr + ValidAsZeroBits {}
@@ -51,6 +50,20 @@ impl<T: AnyBitPattern + Send + Sync + DeviceRepr + ValidAsZeroBits> Value for T 
 
 /// An opened GPU: one context, the stream that the clock times, and code and libraries loaded on
 /// demand. Everything runs on this stream, in order, but for copies and work beside it.
+///
+/// cudarc orders no streams of its context. This crate does, so other code gets neither a stream nor a slice,
+/// which names its stream:
+///
+/// ```compile_fail,E0624
+/// fn free_early(gpu: &crossover_suite::device::Gpu) {
+///     let _ = gpu.stream().fork();
+/// }
+/// ```
+/// ```compile_fail,E0624
+/// fn free_early(gpu: &crossover_suite::device::Gpu) {
+///     let _ = gpu.upload(&[1.0f32]).unwrap().stream().fork();
+/// }
+/// ```
 pub struct Gpu {
     properties: DeviceProperties,
     context: Arc<CudaContext>,
@@ -72,21 +85,18 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens device `ordinal`: retains its primary context, and creates streams in it. cudarc does not count
-    /// them, so it orders slices by events only while a stream of other code exists. Wait for such a stream before
-    /// you drop it, and open each device once: nothing orders the streams of two [`Gpu`]s of one device.
+    /// Opens device `ordinal`: retains its primary context, and creates streams in it.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
-        let (properties, stream) = open_alone(ordinal)?;
+        // SAFETY: `Steps` and the routines of this crate, which alone get streams and slices of this context, order
+        // them by events, end on the stream that frees the memory, and wait for it before they use pinned memory.
+        let (properties, stream) = unsafe { open(ordinal) }?;
         let context = stream.context().clone();
         CudaError::name_device(context.cu_ctx(), ordinal);
-        // SAFETY: `Steps` and the routines of this crate, which alone get these streams, order them by events,
-        // and end on the stream that frees the memory.
-        let others = (0..OTHER_STREAMS)
-            .map(|_| unsafe { uncounted_stream(&context) })
-            .collect::<Result<_, _>>()?;
+        let others = (0..OTHER_STREAMS).map(|_| context.new_stream());
+        let others = others.collect::<Result<_, _>>().called("cuStreamCreate")?;
         keep_pool_memory(&context)?;
         let nodes = Nodes::of_this_machine(Some(&properties.pci_bus_id));
         Ok(Self {
@@ -252,12 +262,21 @@ impl Gpu {
     }
 
     /// The device's primary context.
-    pub fn context(&self) -> &Arc<CudaContext> {
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
     /// The stream that everything runs on and the clock times.
-    pub fn stream(&self) -> &Arc<CudaStream> {
+    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// [`stream`](Self::stream) for code outside of this crate.
+    ///
+    /// # Safety
+    /// As [`open`]: the caller orders other streams with it.
+    #[doc(hidden)]
+    pub unsafe fn timed_stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 
@@ -265,7 +284,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Absence::NoLibrary`] without cuBLAS, [`Absence::Failed`] where it gives no handle.
-    pub fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
+    pub(crate) fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
         self.blas
             .get_or_init(|| {
                 if !libraries::cublas() {
@@ -326,7 +345,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub fn alloc<T: Value>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
+    pub(crate) fn alloc<T: Value>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
         // SAFETY: nobody has written the memory, and `Value` makes all bits a value.
         unsafe { self.stream.alloc(len) }.called("cuMemAllocAsync")
     }
@@ -335,24 +354,11 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub fn upload<T: Value>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
+    pub(crate) fn upload<T: Value>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
         let mut copy = self.alloc(values.len())?;
         self.stream
             .memcpy_htod(values, &mut copy)
             .called("cuMemcpyHtoDAsync")?;
-        self.synchronize()?;
-        Ok(copy)
-    }
-
-    /// A copy of device memory on the host. Waits until it has arrived.
-    ///
-    /// # Errors
-    /// The driver's error, also that of earlier work on the stream.
-    pub fn download<T: Value>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
-        let mut copy = vec![T::zeroed(); values.len()];
-        self.stream
-            .memcpy_dtoh(values, &mut copy)
-            .called("cuMemcpyDtoHAsync")?;
         self.synchronize()?;
         Ok(copy)
     }
@@ -364,7 +370,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error, out of memory included.
-    pub unsafe fn alloc_pinned<T: Value>(
+    pub(crate) unsafe fn alloc_pinned<T: Value>(
         &self,
         len: usize,
     ) -> Result<PinnedHostSlice<T>, CudaError> {
@@ -404,7 +410,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's error.
-    pub fn poison<T: Value>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
+    pub(crate) fn poison<T: Value>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
         use cudarc::driver::DevicePtrMut;
         let bytes = values.num_bytes();
         let (pointer, _guard) = values.device_ptr_mut(&self.stream);

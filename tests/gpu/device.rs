@@ -1,9 +1,10 @@
 //! Helpers that the tests share.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crossover_suite::device::Gpu;
 use crossover_suite::workload::{Routine, RoutineError};
+use cudarc::driver::CudaStream;
 
 /// Held by a test for as long as it uses the device. A test of another thread that
 /// synchronises or loads a module would wait behind this one's gate, and the gate for it.
@@ -12,6 +13,12 @@ pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     DEVICE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The stream of a device, the only one on which the tests use slices.
+pub(crate) fn stream(gpu: &Gpu) -> &Arc<CudaStream> {
+    // SAFETY: no slice is used on another stream.
+    unsafe { gpu.timed_stream() }
 }
 
 /// The error of the last of so many runs. Before them the poisoned output must fail the check.

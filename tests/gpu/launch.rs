@@ -10,11 +10,12 @@ use crossover_suite::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover_suite::workload::RoutineError;
 use crossover_suite::workload::matmul::{Matmul, gpu};
 use crossover_suite::workload::timing_methods::SPIN;
+use cudarc::cublas::CudaBlas;
 use cudarc::cublas::sys::{cublasOperation_t::CUBLAS_OP_N, cublasSgemm_v2};
 use cudarc::driver::sys::{CUevent_flags, cuEventRecord, cuLaunchKernel};
 use cudarc::driver::{CudaEvent, DevicePtr};
 
-use crate::device::{median, one_at_a_time};
+use crate::device::{median, one_at_a_time, stream};
 
 type Outcome<T = ()> = Result<T, RoutineError>;
 
@@ -31,11 +32,9 @@ struct Bench {
 impl Bench {
     fn new() -> Outcome<Self> {
         let gpu = Rc::new(Gpu::open(0)?);
-        let time = CudaTime::on_stream(gpu.stream(), GateMode::Auto)?;
-        let event = || {
-            gpu.context()
-                .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-        };
+        let time = CudaTime::on_stream(stream(&gpu), GateMode::Auto)?;
+        let context = stream(&gpu).context();
+        let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
         Ok(Self {
             events: [event()?, event()?],
             time,
@@ -45,7 +44,7 @@ impl Bench {
 
     /// Nanoseconds of a bare loop between two events.
     fn raw(&self, times: u64, mut call: impl FnMut() -> Outcome) -> Outcome<f64> {
-        let stream = self.gpu.stream().cu_stream();
+        let stream = stream(&self.gpu).cu_stream();
         let [start, end] = &self.events;
         self.gpu.synchronize()?;
         // SAFETY: `self` owns the event and the stream, which are of one context.
@@ -119,7 +118,7 @@ fn the_suite_adds_nothing_to_launches_and_calls() -> Outcome {
 fn launch(bench: &Bench) -> Outcome<f64> {
     const TIMES: u64 = 10_000;
     let function = bench.gpu.function(&SPIN, "empty")?;
-    let stream = bench.gpu.stream();
+    let stream = stream(&bench.gpu);
     let ours = Launch::new(function.clone(), (1, 1, 1), (1, 1, 1));
     compare(
         "launch of an empty kernel",
@@ -146,11 +145,11 @@ fn launch(bench: &Bench) -> Outcome<f64> {
 fn cublas(bench: &Bench, n: u64, clock: Clock, times: u64) -> Outcome<f64> {
     let mut ours = gpu::cublas(&bench.gpu, &Rc::new(Matmul::new(n)))?;
     let operands = Matmul::new(n);
-    let a = bench.gpu.upload(operands.a())?;
-    let b = bench.gpu.upload(operands.b())?;
-    let c = bench.gpu.upload(operands.a())?;
-    let blas = bench.gpu.blas()?;
-    let stream = bench.gpu.stream();
+    let stream = stream(&bench.gpu);
+    let [a, b, c] =
+        [operands.a(), operands.b(), operands.a()].map(|values| stream.clone_htod(values));
+    let (a, b, c) = (a?, b?, c?);
+    let blas = CudaBlas::new(stream.clone())?;
     let [pa, pb, pc] = [&a, &b, &c].map(|slice| slice.device_ptr(stream).0);
     let order = i32::try_from(n)?;
     let (one, zero) = (1.0f32, 0.0f32);

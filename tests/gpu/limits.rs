@@ -10,7 +10,7 @@ use crossover_suite::model::Format;
 use crossover_suite::timing::{CudaTime, GateMode};
 use crossover_suite::workload::RoutineError;
 
-use crate::device::{median, one_at_a_time};
+use crate::device::{median, one_at_a_time, stream};
 
 /// Measurements of some 30 ms each: several readings of the clock.
 const ROUNDS: usize = 40;
@@ -28,7 +28,7 @@ fn multiply_adds_in_registers_reach_the_peak_of_the_table() -> Result<(), Routin
         println!("skipped: without NVML the clock is not known");
         return Ok(());
     };
-    let time = CudaTime::on_stream(gpu.stream(), GateMode::Auto)?;
+    let time = CudaTime::on_stream(stream(&gpu), GateMode::Auto)?;
     time.wake()?;
     // Raises the clock before the first measurement.
     fma_rate(&gpu, &time)?;

@@ -13,7 +13,7 @@ use crossover_suite::timing::{Clock, CudaTime, GateMode};
 use crossover_suite::workload::timing_methods::{Spin, spin};
 use crossover_suite::workload::{Routine, RoutineError, Workload};
 
-use crate::device::{median, one_at_a_time};
+use crate::device::{median, one_at_a_time, stream};
 
 /// Rounds; each measures each state once.
 const ROUNDS: usize = 15;
@@ -29,7 +29,7 @@ fn the_monitor_does_not_disturb_what_is_timed() -> Result<(), RoutineError> {
         println!("(without NVML there is nothing to watch with)");
         return Ok(());
     };
-    let time = CudaTime::on_stream(gpu.stream(), GateMode::Auto)?;
+    let time = CudaTime::on_stream(stream(&gpu), GateMode::Auto)?;
     time.wake()?;
     if let Some(reason) = time.gate_off_reason() {
         println!("skipped: the gate is off ({reason}), and without it launches wander by more");

@@ -12,7 +12,7 @@ use crossover_suite::workload::matmul::gpu::cublas;
 use crossover_suite::workload::matmul::precision::{PRECISION, product, split};
 use crossover_suite::workload::{Result, Routine, Value};
 
-use crate::device::{error_after, one_at_a_time};
+use crate::device::{error_after, one_at_a_time, stream};
 
 /// The routine, or `None` and a line of output where the device is too old for it.
 fn unless_too_old(name: &str, made: Result<Box<dyn Routine>>) -> Result<Option<Box<dyn Routine>>> {
@@ -50,17 +50,19 @@ fn the_split_is_within_its_bound() -> Result<()> {
 
 /// The output of a kernel of the precision group for these values.
 fn rounded<T: Value>(device: &Rc<Gpu>, kernel: &str, values: &[f32]) -> Result<Vec<T>> {
-    let (from, to) = (device.upload(values)?, device.alloc::<T>(values.len())?);
+    let stream = stream(device);
+    let from = stream.clone_htod(values)?;
+    let to = stream.alloc_zeros::<T>(values.len())?;
     device.bind()?;
     let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
-        .arg(from.device_ptr(device.stream()).0)
-        .arg(to.device_ptr(device.stream()).0)
+        .arg(from.device_ptr(stream).0)
+        .arg(to.device_ptr(stream).0)
         .arg(1u64)
         .arg(values.len() as u64)
         .arg(0u64);
     // SAFETY: every conversion takes a row of so many floats and the place of its result.
-    unsafe { launch.launch(device.stream()) }?;
-    Ok(device.download(&to)?)
+    unsafe { launch.launch(stream) }?;
+    Ok(stream.clone_dtoh(&to)?)
 }
 
 /// Where rounding in integer arithmetic goes wrong first: NaN, infinity, the ends of a range.
@@ -127,20 +129,21 @@ fn parts_add_up_at_the_ends_of_the_range() -> Result<()> {
         0.0,
     ];
     let n = values.len();
-    let from = device.upload(&values)?;
+    let stream = stream(&device);
+    let from = stream.clone_htod(&values)?;
     let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>> {
-        let to = device.alloc::<u8>(parts * n * bytes)?;
+        let to = stream.alloc_zeros::<u8>(parts * n * bytes)?;
         device.bind()?;
         let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
-            .arg(from.device_ptr(device.stream()).0)
-            .arg(to.device_ptr(device.stream()).0)
+            .arg(from.device_ptr(stream).0)
+            .arg(to.device_ptr(stream).0)
             .arg(n as u64)
             .arg(n as u64)
             .arg(0u64)
             .arg(n as i64);
         // SAFETY: every split takes a row of so many floats and room for the parts.
-        unsafe { launch.launch(device.stream()) }?;
-        Ok(device.download(&to)?)
+        unsafe { launch.launch(stream) }?;
+        Ok(stream.clone_dtoh(&to)?)
     };
     let add = |parts: Vec<f32>| -> Vec<f64> {
         let part = |i: usize| parts.iter().skip(i).step_by(n).map(|v| f64::from(*v));
@@ -183,7 +186,7 @@ fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<()> {
     let _one = one_at_a_time();
     const N: u64 = 8192;
     let device = Rc::new(Gpu::open(0)?);
-    let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
+    let time = CudaTime::on_stream(stream(&device), GateMode::Auto)?;
     let problem = Rc::new(Matmul::new(N));
     let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64)> {
         let error = error_after(1, &device, routine, what)?;

@@ -7,7 +7,7 @@ use crossover_suite::timing::{Clock, CudaTime, GateMode};
 use crossover_suite::workload::matmul::{Shaped, Skinny, gpu};
 use crossover_suite::workload::{RoutineError, Workload};
 
-use crate::device::one_at_a_time;
+use crate::device::{one_at_a_time, stream};
 
 /// The library may enqueue several kernels per call, and only about a thousand fit behind a gate.
 #[test]
@@ -15,7 +15,7 @@ use crate::device::one_at_a_time;
 fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
-    let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
+    let time = CudaTime::on_stream(stream(&device), GateMode::Auto)?;
     assert_eq!(
         time.gate_off_reason(),
         None,

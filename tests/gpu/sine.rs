@@ -11,7 +11,7 @@ use crossover_suite::workload::graph_replay::{self, Chain};
 use crossover_suite::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
-use crate::device::one_at_a_time;
+use crate::device::{one_at_a_time, stream};
 
 /// A gate counts on the number of launches that a routine declares, so it must be the true one.
 #[test]
@@ -31,11 +31,11 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
                 .run()
                 .map_err(|e| CudaError::with_message("run", e.to_string()))
         };
-        assert_eq!(Graph::count(gpu.stream(), enqueue)?.launches, count);
+        assert_eq!(Graph::count(stream(&gpu), enqueue)?.launches, count);
     }
-    assert_eq!(Graph::count(gpu.stream(), || Ok(()))?.all(), 0);
+    assert_eq!(Graph::count(stream(&gpu), || Ok(()))?.all(), 0);
     let failed = || Err(CudaError::with_message("run", "no"));
-    assert!(Graph::count(gpu.stream(), failed).is_err());
+    assert!(Graph::count(stream(&gpu), failed).is_err());
     gpu.synchronize()?;
     let chain = Rc::new(Chain::new(1000));
     let links = graph_replay::LINKS as u32;
@@ -54,20 +54,20 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
 /// Runs a kernel of the source over `x`.
 fn apply(gpu: &Gpu, kernel: &str, vectors: u64, x: &[f32]) -> Result<Vec<f32>, RoutineError> {
     gpu.bind()?;
-    let source = gpu.upload(x)?;
-    let mut target = gpu.alloc::<f32>(x.len())?;
-    gpu.poison(&mut target)?;
+    let stream = stream(gpu);
+    let source = stream.clone_htod(x)?;
+    let mut target = stream.clone_htod(&vec![f32::NAN; x.len()])?;
     let n = x.len() as u64;
     let blocks = u32::try_from(n.div_ceil(4 * vectors * 128))?;
     let function = gpu.function(&NESTED_SINE, kernel)?;
     let launch = Launch::new(function, (blocks, 1, 1), (128, 1, 1))
-        .arg(source.device_ptr(gpu.stream()).0)
-        .arg(target.device_ptr_mut(gpu.stream()).0)
+        .arg(source.device_ptr(stream).0)
+        .arg(target.device_ptr_mut(stream).0)
         .arg(n);
     // SAFETY: the arguments are those of the kernel, both slices hold n elements and outlive
     // the download, and the context is bound.
-    unsafe { launch.launch(gpu.stream())? };
-    Ok(gpu.download(&target)?)
+    unsafe { launch.launch(stream)? };
+    Ok(stream.clone_dtoh(&target)?)
 }
 
 /// Every 61st float32, denser where four sines live, and the adversarial elements.

@@ -17,7 +17,8 @@ extern "C" __global__ void add(const float *x, const float *y, float *z, int n) 
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Without a GPU the benchmarks of the CPU run alone.
-    let (time, absence) = CudaTime::new_or_host_only(0);
+    // SAFETY: it is the only stream of the program.
+    let (time, absence) = unsafe { CudaTime::new_or_host_only(0) };
     if let Some(absence) = absence {
         eprintln!("CPU alone: {absence}");
     }

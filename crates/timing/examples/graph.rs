@@ -15,7 +15,8 @@ extern "C" __global__ void step(float *x, int n) {
 }"#;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let time = match CudaTime::new(0) {
+    // SAFETY: it is the only stream of the program.
+    let time = match unsafe { CudaTime::new(0) } {
         Ok(time) => time,
         Err(absence) => {
             eprintln!("nothing to time: {absence}");

@@ -17,7 +17,7 @@ use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::benchmarks::OnCriterion;
 use crate::prepared_launch::{Launch, bind};
-use crate::probe::{borrow, open_alone};
+use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::Slot;
 use crossover_words::Clock;
@@ -64,19 +64,22 @@ impl fmt::Debug for CudaTime {
 }
 
 impl CudaTime {
-    /// Opens device `ordinal`, and times on the stream that this creates.
+    /// [Opens](crate::open) device `ordinal`, and times on the stream that this creates.
     ///
-    /// cudarc's event tracking is on in the context of this [`stream`](Self::stream), and does nothing
-    /// while it is the only stream. If [`CudaContext::new_stream`](cudarc::driver::CudaContext::new_stream)
-    /// makes another one, cudarc orders the two: each launch with slices then carries events, which
-    /// are part of its time, and a graph of it cannot be captured. For several streams without these
-    /// events, [`open`](crate::open) the device yourself. cudarc does not track its default streams
-    /// beside this stream.
+    /// # Safety
+    /// As [`open`](crate::open): a program that uses this [`stream`](Self::stream) alone, and waits for it
+    /// before it accesses or frees pinned memory, keeps the contract.
+    ///
+    /// ```compile_fail,E0133
+    /// let time = crossover_timing::CudaTime::new(0)?;
+    /// # Ok::<(), crossover_timing::Absence>(())
+    /// ```
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
-    pub fn new(ordinal: usize) -> Result<Self, Absence> {
-        let (_, stream) = open_alone(ordinal)?;
+    pub unsafe fn new(ordinal: usize) -> Result<Self, Absence> {
+        // SAFETY: the caller orders the streams.
+        let (_, stream) = unsafe { open(ordinal) }?;
         Ok(Self::on_stream(&stream, GateMode::Auto)?)
     }
 
@@ -204,8 +207,12 @@ impl CudaTime {
 
     /// [`new`](Self::new) where the device can be used, else [`host_only`](Self::host_only) with
     /// the reason.
-    pub fn new_or_host_only(ordinal: usize) -> (Self, Option<Absence>) {
-        match Self::new(ordinal) {
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    pub unsafe fn new_or_host_only(ordinal: usize) -> (Self, Option<Absence>) {
+        // SAFETY: the caller orders the streams.
+        match unsafe { Self::new(ordinal) } {
             Ok(time) => (time, None),
             Err(absence) => (Self::host_only(), Some(absence)),
         }

@@ -24,7 +24,8 @@ impl CudaTime {
     /// ```no_run
     /// use crossover_timing::{Clock, CudaTime};
     ///
-    /// let time = CudaTime::new(0)?;
+    /// // SAFETY: it is the only stream of the program.
+    /// let time = unsafe { CudaTime::new(0) }?;
     /// let empty = time.empty_kernel().expect("opened on a device");
     /// let stream = time.stream().expect("opened on a device");
     /// // SAFETY: the kernel takes no arguments.

@@ -68,7 +68,5 @@ pub use panic::catch_panic;
 #[doc(hidden)]
 pub use prepared_launch::bind;
 pub use probe::{DeviceProperties, open, probe};
-#[doc(hidden)]
-pub use probe::{open_alone, uncounted_stream};
 pub use range::{Range, range};
 pub use rotating::Rotating;

@@ -29,7 +29,8 @@ pub(crate) const GATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// use crossover_timing::{BoxError, Clock, CudaTime, Launch};
 ///
 /// # fn scale_kernel(_: &CudaTime) -> CudaFunction { unimplemented!() }
-/// let time = CudaTime::new(0)?;
+/// // SAFETY: it is the only stream of the program.
+/// let time = unsafe { CudaTime::new(0) }?;
 /// let stream = time.stream().expect("opened on a device");
 /// let numbers = stream.alloc_zeros::<f32>(1024)?;
 /// let (address, _guard) = numbers.device_ptr(stream);

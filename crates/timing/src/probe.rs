@@ -59,17 +59,19 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     })
 }
 
-/// Opens device `ordinal` for work on several streams: retains its primary context, and creates a stream
-/// in it. Returns the properties of the device, and the stream.
+/// Opens device `ordinal`: retains its primary context, and creates a stream in it. Returns the properties of
+/// the device, and the stream.
 ///
 /// cudarc's event tracking is off in this context: with it, each launch carries events that order
 /// streams, and capturing a graph fails.
 ///
 /// # Safety
-/// If the context gets more streams, the caller keeps the contract of
-/// [`CudaContext::disable_event_tracking`]: no slice is used on another stream before its allocation
-/// is done there, written while another stream uses it, or freed before its use on another stream
-/// is done.
+/// The caller keeps the contract of [`CudaContext::disable_event_tracking`] for all streams, the default ones
+/// and those of other [`CudaContext`]s of the device included: no slice of this context is used on another
+/// stream before its allocation is done there, written while another stream uses it, or freed before its
+/// use on another stream is done, and the same holds for other slices that this stream uses. Pinned
+/// memory is neither accessed nor freed before a copy of it is done. A program with one stream that waits for
+/// its copies of pinned memory keeps it.
 ///
 /// # Errors
 /// As [`probe`], and the call that failed ([`Absence::Failed`]), for example because the device's
@@ -81,34 +83,6 @@ pub unsafe fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>)
     unsafe { context.disable_event_tracking() };
     let stream = context.new_stream().called("cuStreamCreate")?;
     Ok((properties, stream))
-}
-
-/// Opens a device for work on one stream, which cudarc does not count: it orders the streams of the context by
-/// events only if others are made.
-#[doc(hidden)]
-pub fn open_alone(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
-    let properties = probe(ordinal)?;
-    let context = primary_context(ordinal)?;
-    // SAFETY: the first such stream of what opens the device. Open hole: a program that opens a device twice,
-    // drops a second stream while its memory is in use, or uses the default stream is not ordered with it.
-    let stream = unsafe { uncounted_stream(&context) }?;
-    Ok((properties, stream))
-}
-
-/// A stream that cudarc does not count, and so does not order with others of its kind. It ends with the
-/// context.
-///
-/// # Safety
-/// The caller orders these streams: no slice is used on one of them before its allocation is done there,
-/// written while another uses it, or freed before its use on another is done.
-#[doc(hidden)]
-pub unsafe fn uncounted_stream(context: &Arc<CudaContext>) -> Result<Arc<CudaStream>, CudaError> {
-    bind(context)?;
-    let stream =
-        result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate")?;
-    // SAFETY: made in this context, which is current. Nobody destroys it: it ends with the context, which
-    // the wrapper retains.
-    Ok(unsafe { context.wrap_borrowed_stream(stream) })
 }
 
 /// A stream of device `ordinal` that cudarc did not make, for cudarc to use.

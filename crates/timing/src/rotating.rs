@@ -17,7 +17,8 @@ use crate::error::{BoxError, TimingError};
 /// use crossover_timing::{Clock, CudaTime};
 ///
 /// # fn kernel(_: &CudaTime) -> CudaFunction { unimplemented!() }
-/// let time = CudaTime::new(0)?;
+/// // SAFETY: it is the only stream of the program.
+/// let time = unsafe { CudaTime::new(0) }?;
 /// let (kernel, stream) = (kernel(&time), time.stream().expect("opened on a device").clone());
 /// let n = 1 << 20;
 /// let mut inputs = time.rotating(4 * n, |_| stream.alloc_zeros::<f32>(n))?;

@@ -99,7 +99,7 @@ fn main() -> ExitCode {
             &[],
             routines::host_memory_in_use,
         ),
-        inside("routines::own_stream", TWO, &[], routines::own_stream),
+        inside("routines::closed", TWO, &[], routines::closed),
         inside("routines::other_context", TWO, &[], routines::other_context),
         inside("routines::unawaited", TWO, &[], routines::unawaited),
         inside("routines::asked_once", TWO, &[], routines::asked_once),

@@ -96,15 +96,14 @@ pub(crate) fn waits() {
     }
 }
 
-/// A stream of safe code: memory that it sets is freed once it is set.
-pub(crate) fn own_stream() {
+/// Nothing is left when a device is closed, its streams included.
+pub(crate) fn closed() {
     let gpu = open();
-    let other = gpu.stream().context().new_stream().unwrap();
-    let mut target = gpu.alloc::<u8>(64).unwrap();
-    other.memset_zeros(&mut target).unwrap();
-    drop(target);
-    gpu.synchronize().unwrap();
-    other.synchronize().unwrap();
+    mark("closed");
+    drop(gpu);
+    let lines = phases().pop().expect("a mark").1;
+    let is_left = |line: &String| line.contains("the context ends with");
+    assert!(!lines.is_empty() && !lines.iter().any(is_left), "{lines:?}");
 }
 
 /// Steps run on their device while another one's context is current.
@@ -161,7 +160,9 @@ pub(crate) fn kept_error() {
     let gpu = open();
     let keep = || {
         let error = DriverError(CUresult::CUDA_ERROR_NOT_FOUND);
-        gpu.context().record_err::<()>(Err(error));
+        // SAFETY: nothing is enqueued.
+        let stream = unsafe { gpu.timed_stream() };
+        stream.context().record_err::<()>(Err(error));
     };
     let waits = |of: &str| {
         let lines = phases().pop().expect("a mark").1;

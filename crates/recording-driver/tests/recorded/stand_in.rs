@@ -90,6 +90,7 @@ impl StandIn {
         let is_short = [
             "golden::",
             "timing::",
+            "routines::closed",
             "routines::held",
             "routines::kept",
             "routines::unawaited",

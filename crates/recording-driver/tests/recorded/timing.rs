@@ -16,7 +16,7 @@ use crossover_words::sidecar;
 use libtest_mimic::Trial;
 
 use crate::inside;
-use crate::stand_in::{TWO, mark, phases, plan, results, samples};
+use crate::stand_in::{TWO, mark, phases, results, samples};
 
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
@@ -177,7 +177,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("hidden", TWO, hidden),
         test_with("hidden on a second device", TWO, 1, &[], hidden),
         test("joined", TWO, joined),
-        test("tracked", TWO, tracked),
         test("beside", exact, beside),
         test("graphs", TWO, graphs),
         test("raw", TWO, |on| {
@@ -480,9 +479,9 @@ fn hidden(on: On) -> Result<(), BoxError> {
 /// cudarc's event tracking lets nothing be captured. A routine without work on the timed stream is found on every
 /// clock, and one whose memory is freed there after the work is not.
 fn beside(_: On) -> Result<(), BoxError> {
-    let time = ignoring(CudaTime::new(0)?);
-    let stream = time.stream().expect("opened on a device");
-    let other = stream.context().new_stream()?;
+    let context = CudaContext::new(0)?;
+    let [stream, other] = [context.new_stream()?, context.new_stream()?];
+    let time = ignoring(CudaTime::on_stream(&stream, GateMode::Auto)?);
     let mut memory = other.alloc_zeros::<u8>(16 << 20)?;
     let mut elsewhere = || other.memset_zeros(&mut memory);
     for &clock in Clock::ALL {
@@ -523,35 +522,6 @@ fn joined(on: On) -> Result<(), BoxError> {
         assert!(is_of_host || ns >= spun, "{clock}: {ns}");
     }
     assert!(on.time.measure_graph(Clock::EventsGated, 10, fork)? >= spun);
-    Ok(())
-}
-
-/// cudarc orders the streams of a clock's context as soon as there are two, and adds nothing to one.
-fn tracked(_: On) -> Result<(), BoxError> {
-    // Names begin at 1 again.
-    plan("");
-    let time = ignoring(CudaTime::new(0)?);
-    let stream = time.stream().expect("opened on a device");
-    let mut alone = stream.alloc_zeros::<u8>(64)?;
-    mark("one stream");
-    time.measure(Clock::EventsGated, 2, || stream.memset_zeros(&mut alone))?;
-    time.measure_graph(Clock::EventsGated, 2, || stream.memset_zeros(&mut alone))?;
-    let other = stream.context().new_stream()?;
-    let from = stream.alloc_zeros::<u8>(64)?;
-    let mut to = other.alloc_zeros::<u8>(64)?;
-    mark("two streams");
-    other.memcpy_dtod(&from, &mut to)?;
-    drop(from);
-    let log = phases();
-    let [.., (_, one), (_, two)] = &log[..] else {
-        panic!("there are two marks");
-    };
-    let is_wait = |line: &String| line.contains(" waits for e");
-    assert!(!one.iter().any(is_wait), "{one:?}");
-    let mut lines = two.iter();
-    let order = ["s2 waits for e", "copy D2D", "s1 waits for e", "free"];
-    let is_next = |call: &&str| lines.any(|line| line.starts_with(*call));
-    assert!(order.iter().all(is_next), "{two:?}");
     Ok(())
 }
 
@@ -607,10 +577,8 @@ fn graphs(on: On) -> Result<(), BoxError> {
     let streams = [context.new_stream()?, context.new_stream()?];
     let from = streams[0].alloc_zeros::<u8>(64)?;
     let mut to = streams[1].alloc_zeros::<u8>(64)?;
-    let time = ignoring(CudaTime::new(0)?);
-    let stream = time.stream().expect("opened on a device");
-    let copy = || stream.memcpy_dtod(&from, &mut to);
-    refused_in_graph(&time, copy, "event tracking")
+    let copy = || on.stream.memcpy_dtod(&from, &mut to);
+    refused_in_graph(&on.time, copy, "event tracking")
 }
 
 fn refused_in_graph<E: Into<BoxError>>(

@@ -33,7 +33,8 @@ use crossover_words::Clock;
 /// use crossover_timing::criterion::Criterion;
 /// use crossover_timing::{CudaBencherExt, CudaTime};
 ///
-/// let time = CudaTime::new(0)?;
+/// // SAFETY: it is the only stream of the program.
+/// let time = unsafe { CudaTime::new(0) }?;
 /// let empty = time.empty_kernel().expect("opened on a device");
 /// let stream = time.stream().expect("opened on a device");
 /// // SAFETY: the kernel takes no arguments.

@@ -26,7 +26,8 @@ use crossover_profile::{Profile, analyse, trace};
 /// use crossover_timing::criterion::Criterion;
 /// use crossover_timing::{CudaTime, profiler::CudaProfiler};
 ///
-/// let (time, _) = CudaTime::new_or_host_only(0);
+/// // SAFETY: it is the only stream of the program.
+/// let (time, _) = unsafe { CudaTime::new_or_host_only(0) };
 /// let criterion = Criterion::default()
 ///     .with_measurement(time.clone())
 ///     .with_profiler(CudaProfiler::new(&time))

@@ -1,13 +1,12 @@
-//! The answers of the committed records: of the first two as they were before this crate was rebuilt.
-
-use std::fmt::Write;
+//! Back-tests on the committed records: how often the intervals of one run hold the answers of another, and how
+//! many answers are firm. docs/method.md has the figures; the bounds here lie below them.
 
 use crate::analysis::answer::confirmations::{
     RunAnswer, of_confirmations, of_runs, with_confirmed_times,
 };
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, find, headlines};
 use crate::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES};
-use crate::analysis::tests::{H100, NEWEST, golden, machines};
+use crate::analysis::tests::{H100, NEWEST, machines};
 use crate::analysis::trust::{self, Grade, Trust};
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
@@ -16,20 +15,37 @@ use crate::statistics::median::median;
 use crate::store::machine::MachineResults;
 use crossover_advice::thresholds::CrossingKind;
 
-const RECORDS: [&str; 6] = [
-    "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261124T094152Z--1ed0545daaa1.json.gz",
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz",
-    H100,
+/// The records, and how many of their 36 answers are firm: over all runs, and in the first run alone.
+const RECORDS: [(&str, [usize; 2]); 6] = [
+    (
+        "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz",
+        [31, 32],
+    ),
+    (
+        "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261124T094152Z--1ed0545daaa1.json.gz",
+        [27, 30],
+    ),
+    (
+        "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261125T214741Z--364d48c7dd10.json.gz",
+        [28, 31],
+    ),
+    (H100, [27, 27]),
     // From here on a run asked no more processes once an answer was firm.
-    "nvidia-h200--intel-xeon-processor/20261127T071356Z--814a689129d8.json.gz",
-    NEWEST,
+    (
+        "nvidia-h200--intel-xeon-processor/20261127T071356Z--814a689129d8.json.gz",
+        [29, 25],
+    ),
+    (NEWEST, [26, 27]),
 ];
 
-fn records() -> impl Iterator<Item = MachineResults> {
-    RECORDS
-        .map(|record| MachineResults::read_other(&machines().join(record)).unwrap())
-        .into_iter()
+/// The records of the rule that asks six processes.
+const OF_SIX: usize = 4;
+
+fn records() -> impl Iterator<Item = (MachineResults, [usize; 2])> {
+    RECORDS.into_iter().map(|(record, firm)| {
+        let machine = MachineResults::read_other(&machines().join(record)).unwrap();
+        (machine, firm)
+    })
 }
 
 /// Newer records lack them.
@@ -38,42 +54,6 @@ fn the_shown_records_of_all_machines_have_profiles() {
     let (shown, problems) = MachineResults::read_machines(&machines());
     assert!(problems.is_empty() && shown.len() >= 2);
     assert!(shown.iter().all(|machine| !machine.profiles.is_empty()));
-}
-
-fn line(f: &CrossoverAnswer) -> (String, [f64; 6]) {
-    let kind = format!("{:?}", f.crossing.answer).to_lowercase();
-    let change = f.crossing.for_good().map(|c| [c.size, c.low, c.high]);
-    let [size, low, high] = change.unwrap_or([0.0; 3]);
-    let (slowest, fastest) = f.crossing.speedup_interval;
-    let numbers = [size, low, high, f.crossing.speedup, slowest, fastest];
-    (format!("{} {} {kind}", f.group, f.question.name()), numbers)
-}
-
-/// `committed.txt` has a line for each answer, below the name of its record: group, place of the data, kind, then
-/// size and speedup, each with the ends of its interval.
-#[test]
-fn the_answers_of_the_committed_records_stay() {
-    let (mut text, mut answers) = (String::new(), Vec::new());
-    for (machine, record) in records().zip(RECORDS) {
-        writeln!(text, "# {record}").unwrap();
-        let found = find(&machine, &[]);
-        for (words, numbers) in headlines(&found).map(line) {
-            let written = numbers.map(|number| format!("{number:.4}")).join(" ");
-            writeln!(text, "{words} {written}").unwrap();
-            answers.push((words, numbers));
-        }
-    }
-    let wanted = golden("answer/committed.txt", &text);
-    let wanted: Vec<&str> = wanted.lines().filter(|l| !l.starts_with('#')).collect();
-    assert_eq!(wanted.len(), answers.len());
-    for (wanted, (words, [size, _, _, speedup, ..])) in wanted.iter().zip(&answers) {
-        let numbers = wanted.strip_prefix(words);
-        let numbers = numbers.unwrap_or_else(|| panic!("{wanted}: {words}"));
-        let numbers = numbers.split_whitespace();
-        let ends: Vec<f64> = numbers.map(|n| n.parse().unwrap()).collect();
-        assert!((ends[1]..=ends[2]).contains(size), "{wanted}: {size}");
-        assert!((ends[4]..=ends[5]).contains(speedup), "{wanted}: {speedup}");
-    }
 }
 
 /// Whether the crossing and the speedup of another run lie in the intervals of this one.
@@ -91,43 +71,54 @@ fn holds(own: &Crossing, other: &Crossing) -> [bool; 2] {
     [size, (low..=high).contains(&other.speedup)]
 }
 
-/// How many crossings and speedups of one run lie where another run of the record says, of how many, and how
-/// wide the intervals are.
-fn coverage(answers: &[RunAnswer]) -> ([usize; 2], usize, [String; 2]) {
-    let (mut held, mut all) = ([0, 0], 0);
-    let (mut sizes, mut speedups) = (Vec::new(), Vec::new());
-    for one in answers {
-        sizes.extend(one.answer.for_good().map(|change| change.high / change.low));
-        let (low, high) = one.answer.speedup_interval;
-        speedups.push(high / low);
-        let others = answers.iter().filter(|other| other.run != one.run);
+/// How many crossings and speedups of one run lie in the intervals of another run of the record, and of how many.
+fn coverage(answers: &[RunAnswer]) -> ([usize; 2], usize) {
+    let (mut held, mut number) = ([0, 0], 0);
+    for own in answers {
         let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
-        for other in others.filter(|other| question(other) == question(one)) {
-            let holds = holds(&one.answer, &other.answer).map(usize::from);
-            held = [held[0] + holds[0], held[1] + holds[1]];
-            all += 1;
+        let others = answers.iter().filter(|other| other.run != own.run);
+        for other in others.filter(|other| question(other) == question(own)) {
+            let [size, speedup] = holds(&own.answer, &other.answer).map(usize::from);
+            held = [held[0] + size, held[1] + speedup];
+            number += 1;
         }
     }
-    let width = |widths: Vec<f64>| format!("{:.2}", median(widths).unwrap());
-    (held, all, [width(sizes), width(speedups)])
+    (held, number)
 }
 
-/// As docs/method.md has it. CPU code was faster in the first run on the first H100's host.
+/// Requires that the intervals hold sizes and speedups of each record, and of all records together, at least this
+/// often.
+fn assert_coverage(records: &[([usize; 2], usize)], of_each: f64, of_all: f64) {
+    let is_above = |held: [usize; 2], number: usize, share: f64| {
+        held.iter()
+            .all(|held| *held as f64 >= share * number as f64)
+    };
+    let each = records
+        .iter()
+        .all(|&(held, number)| is_above(held, number, of_each));
+    let sum = |at: usize| records.iter().map(|(held, _)| held[at]).sum();
+    let number = records.iter().map(|(_, number)| number).sum();
+    assert!(number > 0 && each, "{records:?}");
+    assert!(is_above([sum(0), sum(1)], number, of_all), "{records:?}");
+}
+
 #[test]
 fn the_intervals_of_one_run_hold_the_answers_of_another() {
-    let wanted = [
-        ([216, 216], 216, ["1.65", "1.43"]),
-        ([188, 186], 216, ["1.94", "1.64"]),
-        ([205, 213], 216, ["1.74", "1.49"]),
-        ([211, 198], 216, ["1.96", "1.57"]),
-        ([70, 68], 72, ["2.05", "1.43"]),
-        ([213, 197], 216, ["2.03", "1.59"]),
-    ];
-    let wanted = wanted.map(|(held, all, widths)| (held, all, widths.map(str::to_owned)));
-    let found: Vec<_> = records()
-        .map(|machine| coverage(&of_runs(&machine)))
-        .collect();
-    assert_eq!(found, wanted);
+    let found = records().map(|(machine, _)| coverage(&of_runs(&machine)));
+    assert_coverage(&found.collect::<Vec<_>>(), 0.82, 0.92);
+}
+
+/// An interval that holds everything would be useless.
+#[test]
+fn the_intervals_are_narrow() {
+    for (machine, _) in records() {
+        let answers = of_runs(&machine);
+        let sizes = answers.iter().filter_map(|of| of.answer.for_good());
+        let speedups = answers.iter().map(|of| of.answer.speedup_interval);
+        let size = median(sizes.map(|change| change.high / change.low)).unwrap();
+        let speedup = median(speedups.map(|(low, high)| high / low)).unwrap();
+        assert!(size < 2.2 && speedup < 1.7, "{size}, {speedup}");
+    }
 }
 
 fn is_firm(answer: &Crossing) -> bool {
@@ -149,21 +140,17 @@ fn until_firm(all: &[Confirmation]) -> Vec<Confirmation> {
     asked
 }
 
-/// How many answers of all runs are firm with the recorded processes, and with those of [`until_firm`]; how many
-/// processes these are; and how often their intervals hold.
+/// A run that asks no more processes once an answer is firm needs two thirds of them, and its answers are as
+/// good.
 #[test]
 fn the_first_firm_answer_is_as_good() {
-    let wanted = [
-        ([213, 214], ["1.72", "1.49"], [92, 96], 376),
-        ([187, 159], ["1.93", "1.72"], [81, 84], 398),
-        ([204, 214], ["1.83", "1.50"], [89, 93], 390),
-        ([210, 200], ["1.95", "1.70"], [82, 82], 404),
-    ];
-    let wanted = wanted
-        .map(|(held, widths, firm, processes)| (held, widths.map(str::to_owned), firm, processes));
-    let found = records().take(wanted.len()).map(|machine| {
-        let asked = machine.confirmations();
-        let asked: Vec<_> = asked.map(|(run, all)| (run, until_firm(all))).collect();
+    let (mut found, mut firm, mut processes) = (Vec::new(), [0, 0], [0, 0]);
+    for (machine, _) in records().take(OF_SIX) {
+        let all: Vec<_> = machine.confirmations().collect();
+        let asked: Vec<_> = all
+            .iter()
+            .map(|(run, all)| (*run, until_firm(all)))
+            .collect();
         let answers = asked.iter().flat_map(|(run, asked)| {
             let answers = of_confirmations(asked);
             asked.iter().zip(answers).filter_map(|(asked, answer)| {
@@ -172,33 +159,39 @@ fn the_first_firm_answer_is_as_good() {
             })
         });
         let answers: Vec<RunAnswer> = answers.collect();
-        let count = |answers: &[RunAnswer]| answers.iter().filter(|of| is_firm(&of.answer)).count();
-        let firm = [count(&of_runs(&machine)), count(&answers)];
-        let asked = answers.iter().map(|of| of.asked.processes.len());
-        let (held, all, widths) = coverage(&answers);
-        assert_eq!(all, 216);
-        (held, widths, firm, asked.sum::<usize>())
-    });
-    assert_eq!(found.collect::<Vec<_>>(), wanted);
+        let of_six = of_runs(&machine);
+        for (at, answers) in [&of_six, &answers].into_iter().enumerate() {
+            firm[at] += answers.iter().filter(|of| is_firm(&of.answer)).count();
+            let asked = answers.iter().map(|of| of.asked.processes.len());
+            processes[at] += asked.sum::<usize>();
+        }
+        found.push(coverage(&answers));
+    }
+    assert!(3 * processes[1] <= 2 * processes[0], "{processes:?}");
+    assert!(firm[1] >= firm[0], "{firm:?}");
+    assert_coverage(&found, 0.7, 0.9);
 }
 
-/// How many of a record's 36 answers are firm, and how many of those of its first run alone, as
-/// docs/method.md has it.
+/// As docs/method.md has it, within two.
 #[test]
 fn most_answers_of_the_committed_records_are_firm() {
-    let wanted = [(31, 32), (27, 30), (28, 31), (27, 27), (29, 25), (26, 27)];
-    let found = records().map(|machine| {
+    for (machine, documented) in records() {
         let found = find(&machine, &[]);
         let runs = of_runs(&machine);
         let trust = |f| trust::of(f, &machine, &machine, &runs);
-        let firm = (headlines(&found).map(trust)).filter(|trust| trust.grade() == Grade::Firm);
-        let firm = firm.count();
+        let firm = headlines(&found)
+            .map(trust)
+            .filter(|trust| trust.grade() == Grade::Firm);
         let oldest = &machine.runs.last().unwrap().0.run;
         let of_oldest = runs.iter().filter(|of| of.run == oldest);
-        let alone = of_oldest.filter(|of| is_firm(&of.answer)).count();
-        (firm, alone)
-    });
-    assert_eq!(found.collect::<Vec<_>>(), wanted);
+        let alone = of_oldest.filter(|of| is_firm(&of.answer));
+        let found = [firm.count(), alone.count()];
+        let is_near = found
+            .iter()
+            .zip(documented)
+            .all(|(n, of)| n.abs_diff(of) <= 2);
+        assert!(is_near, "{found:?} instead of {documented:?}");
+    }
 }
 
 /// The GPU of a record stands in for a machine without one. Its transform from ordinary memory was unsteady in

@@ -59,16 +59,6 @@ pub(crate) fn machines() -> PathBuf {
     root
 }
 
-/// The text of a file of this folder; `CROSSOVER_GOLDEN=write` makes `text` that text.
-pub(crate) fn golden(file: &str, text: &str) -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/analysis");
-    let path = PathBuf::from(folder).join(file);
-    if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
-        std::fs::write(&path, text).unwrap();
-    }
-    std::fs::read_to_string(path).unwrap()
-}
-
 /// Its machine, its groups and the roles of its rows are those of planted results.
 static RECORD: LazyLock<StoredResults> =
     LazyLock::new(|| machine_record::read(&machines().join(H100)).unwrap());

@@ -1,8 +1,46 @@
-//! One benchmark with the medians of both sides, and the class that it drifts with.
+//! One benchmark with the medians of both sides, and the class with which it drifts.
 
-use crate::median::Median;
+use crate::verdict::Location;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::mean;
+use crossover_results::statistics::median::median_and_log_variance;
+
+/// Fewest samples from which the spread of a median is estimated.
+pub(crate) const FEWEST_SAMPLES: usize = 5;
+
+/// The median time of one benchmark in one run (one process), or its fastest sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Median {
+    /// Time of an iteration, nanoseconds.
+    pub ns: f64,
+    /// Number of samples behind it.
+    pub samples: usize,
+    /// Variance of the logarithm of the median, from the samples of this run alone.
+    pub variance: f64,
+}
+
+impl Median {
+    /// The statistic of the per-iteration times `ns`, in the order they were taken. The variance of the fastest
+    /// sample is known only from other processes.
+    ///
+    /// `None` for fewer than [`FEWEST_SAMPLES`] and for times that are not positive and
+    /// finite.
+    pub(crate) fn of(location: Location, ns: &[f64]) -> Option<Self> {
+        let samples = ns.len();
+        if samples < FEWEST_SAMPLES || ns.iter().any(|t| !t.is_finite() || *t <= 0.0) {
+            return None;
+        }
+        let (ns, variance) = match location {
+            Location::Median => median_and_log_variance(ns)?,
+            Location::Fastest => (location.of(ns)?, 0.0),
+        };
+        Some(Self {
+            ns,
+            samples,
+            variance,
+        })
+    }
+}
 
 /// The medians of one benchmark in two runs that belong together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,12 +53,12 @@ pub(crate) struct RunPair {
     pub new: Median,
     /// The empty kernel beside the base and the new side, ns.
     pub empty_ns: Option<[f64; 2]>,
-    /// The part of the change that comes from another launch constant, as a logarithm.
+    /// The part of the change that the launch constant explains, as a logarithm.
     pub correction: f64,
 }
 
 impl RunPair {
-    pub(super) fn of(round: usize, base: Median, new: Median) -> Self {
+    pub(super) fn new(round: usize, base: Median, new: Median) -> Self {
         Self {
             round,
             base,
@@ -36,20 +74,20 @@ impl RunPair {
     }
 }
 
-/// Whether the times of a benchmark depend on the launch constant as those of other benchmarks do.
+/// Whether a benchmark is corrected for the launch constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Launching {
-    /// It is not on a clock with a gate.
+    /// Its clock has no gate.
     #[default]
     Hidden,
-    /// So many kernels of an iteration each take longer if the empty kernel does.
+    /// Corrected, for this number of kernels in an iteration.
     Kernels(f64),
-    /// It cannot be corrected, for this reason.
+    /// Not corrected, for this reason.
     Uncorrected(&'static str),
 }
 
-/// The nanoseconds per launch that the benchmarks of a clock take longer if its empty kernel takes one
-/// longer.
+/// Additional nanoseconds per launch of a clock's benchmarks for each additional nanosecond of its empty
+/// kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaunchSlope {
     /// The estimate.
@@ -58,35 +96,34 @@ pub struct LaunchSlope {
     pub error: f64,
     /// Degrees of freedom of the error.
     pub(crate) freedom: f64,
-    /// The degrees of freedom that its fit takes from what is left of the shifts: 0 if it is the expected one.
+    /// Degrees of freedom used by the fit; 0 if the prior slope is used.
     pub(crate) fitted: f64,
-    /// Benchmarks that it was learnt from.
+    /// Number of benchmarks from which it was learnt.
     pub benchmarks: usize,
 }
 
 /// One benchmark, measured on both sides on the same clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
-    /// Its class.
+    /// The class with which it drifts.
     pub class: Class,
     /// At least one pair.
     pub pairs: Vec<RunPair>,
     pub launching: Launching,
-    /// Variance of a change between two processes of the same code, as far as it is known of such code: of one
-    /// pair the least that counts.
+    /// Known variance of a change between two processes of such code: the least variance of one pair.
     pub known_variance: f64,
-    /// Whether it gets no verdict, because the samples of its only pair are unsteady.
+    /// Whether it has no verdict because the samples of its only pair are unsteady.
     pub is_unsteady: bool,
     /// The step of its samples if they take few values, as a fraction: no change is known better.
     pub step: f64,
-    /// By which a corrected benchmark is corrected.
+    /// Slope used to correct this benchmark; `None` if it is not corrected.
     pub slope: Option<LaunchSlope>,
     /// The factor that makes its changes as large as those of the typical benchmark of its class.
     pub scale: f64,
 }
 
 impl Case {
-    pub(super) fn of(class: Class, pairs: Vec<RunPair>) -> Self {
+    pub(super) fn new(class: Class, pairs: Vec<RunPair>) -> Self {
         Self {
             class,
             pairs,
@@ -103,13 +140,48 @@ impl Case {
         mean(self.pairs.iter().map(RunPair::change))
     }
 
-    /// A change of one pair, in the scale of the class.
+    /// The change of one pair, in the scale of the class.
     pub(super) fn scaled(&self, pair: &RunPair) -> f64 {
         self.scale * pair.change()
     }
 
-    /// Mean variance of one pair's change from the noise of its two medians.
+    /// Mean variance of one pair's change that the noise of its two medians explains.
     pub(super) fn pair_noise(&self) -> f64 {
         mean(self.pairs.iter().map(|p| p.base.variance + p.new.variance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn the_median_is_the_middle() {
+        for (ns, middle) in [
+            (&[5.0, 1.0, 4.0, 2.0, 3.0][..], 3.0),
+            (&[6.0, 1.0, 4.0, 2.0, 3.0, 90.0], 3.5),
+        ] {
+            assert_eq!(Median::of(Location::Median, ns).unwrap().ns, middle);
+        }
+        let equal = Median::of(Location::Median, &[7.0; 20]).unwrap();
+        assert_eq!((equal.ns, equal.variance), (7.0, 0.0));
+    }
+
+    #[test]
+    fn the_fastest_sample_is_what_other_work_did_not_slow_down() {
+        let slowed = [9.0, 5.1, 8.0, 5.0, 7.0, 12.0];
+        let fastest = Median::of(Location::Fastest, &slowed).unwrap();
+        assert_eq!(
+            (fastest.ns, fastest.variance, fastest.samples),
+            (5.0, 0.0, 6)
+        );
+        assert!(Median::of(Location::Fastest, &slowed[..4]).is_none());
+    }
+
+    #[test]
+    fn too_few_and_impossible_times_have_no_median() {
+        assert!(Median::of(Location::Median, &[1.0; 4]).is_none());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Median::of(Location::Median, &[1.0, 2.0, bad, 3.0, 4.0]).is_none());
+        }
     }
 }

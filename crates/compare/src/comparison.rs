@@ -1,4 +1,4 @@
-//! Everything said about two sides.
+//! The comparison of two sides.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;
 use crate::rows::{self, BenchmarkRow};
-use crate::verdict::{MOVED_TOGETHER, Options, Verdict};
+use crate::verdict::{Options, Verdict};
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;
 
-/// Everything said about two sides.
+/// The comparison of two sides.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Runs that failed, a sentence each: said before anything else.
+    /// Runs that failed, a sentence each: shown before anything else.
     pub failures: Vec<String>,
     /// Labels of the runs of the base, each once.
     pub base: Vec<String>,
     /// Labels of the runs of the new side.
     pub new: Vec<String>,
-    /// How they were compared.
+    /// The options of the comparison.
     pub(crate) options: Options,
     /// Whether `ab` ran nothing, since the code of both sides is equal.
     pub equal: bool,
@@ -35,9 +35,9 @@ pub struct Comparison {
     pub drifts: Vec<Drift>,
     /// How the corrected benchmarks of each clock follow its launch constant.
     pub slopes: BTreeMap<Clock, LaunchSlope>,
-    /// The processes of both sides that it was learnt from.
+    /// The processes of both sides from which the slopes were learnt.
     pub(crate) processes: BTreeMap<Clock, [Vec<LaunchesOfProcess>; 2]>,
-    /// Classes that changed as a whole in one pair of runs, a sentence each: said before the counts.
+    /// Classes that changed as a whole in one pair of runs, a sentence each: shown before the counts.
     pub(crate) doubts: Vec<String>,
     /// Differences between the two sides that can cause a change by themselves.
     pub warnings: Vec<String>,
@@ -55,7 +55,7 @@ pub enum FailOn {
     Slower,
     /// A benchmark is slower, faster, gone or new.
     Any,
-    /// Never: only where nothing could be compared.
+    /// Never, unless nothing could be compared.
     None,
 }
 
@@ -77,66 +77,39 @@ impl FailOn {
 
 /// Compares the runs of two sides pair by pair; both have as many.
 pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Comparison {
-    let remedy = match options.on_one_machine {
-        true => "; raise --budget or --pairs",
-        false => "; compare several runs, or run `crossover ab`",
+    let is_shown = |row: &BenchmarkRow| options.filter.as_ref().is_none_or(|f| f.is_match(&row.id));
+    let (mut rows, mut open, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+    for (row, case) in rows::rows(base, new, options) {
+        if let Some(case) = case {
+            open.push(row);
+            cases.push(case);
+        } else if is_shown(&row) {
+            rows.push(row);
+        }
+    }
+    let remedy = if options.on_one_machine {
+        "; raise --budget or --pairs"
+    } else {
+        "; compare several runs, or run `crossover ab`"
     };
-    let all = rows::rows(base, new, options);
-    let is_shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
-    let (cases, mut rows): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, case)| case.is_some());
-    rows.retain(|(row, _)| is_shown(&row.id));
-    let mut rows: Vec<BenchmarkRow> = rows.into_iter().map(|(row, _)| row).collect();
-    let (judged_rows, cases): (Vec<_>, Vec<_>) = (cases.into_iter())
-        .filter_map(|(row, case)| Some((row, case?)))
-        .unzip();
-    let tested: Vec<bool> = judged_rows.iter().map(|row| is_shown(&row.id)).collect();
-    let slopes = constant::slopes(&cases);
-    let processes = constant::processes(&cases);
+    let tested: Vec<bool> = open.iter().map(is_shown).collect();
     let (judged, drifts) = judge::judge(&cases, &tested, options);
-    for (mut row, judged) in judged_rows.into_iter().zip(judged) {
-        let Some(judged) = judged else {
-            continue;
-        };
-        row.take(&judged);
-        let moved = drifts.iter().any(|drift| drift.moved(&row));
-        if moved && row.verdict == Verdict::Unsure && row.reason.is_none() {
-            row.reason = Some(MOVED_TOGETHER.to_owned());
+    for (mut row, judged) in open.into_iter().zip(judged) {
+        if let Some(judged) = judged {
+            row.apply(&judged, &drifts, remedy);
+            rows.push(row);
         }
-        if let (Some(reason), Some(_)) = (&mut row.reason, judged.reason) {
-            reason.push_str(remedy);
-        }
-        rows.push(row);
     }
     let remarks = environment::remarks(base, new, options.on_one_machine);
     if let Some(why) = &remarks.other_machine {
-        for row in rows.iter_mut().filter(|row| row.judgement.is_some()) {
-            row.verdict = Verdict::Unsure;
-            row.judgement = None;
-            row.reason = Some(why.clone());
-        }
+        withdraw(&mut rows, why);
     }
-    let size = |row: &BenchmarkRow| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
-    rows.sort_by(|a, b| {
-        (a.verdict.cmp(&b.verdict))
-            .then(size(a).total_cmp(&size(b)))
-            .then(a.id.cmp(&b.id))
-    });
-
-    let mut warnings = remarks.warnings;
-    for (name, side) in [("base", base), ("new", new)] {
-        for baseline in side.iter().filter(|b| b.runs.len() > 1) {
-            warnings.push(format!(
-                "{name} ({}) holds results of {} runs: benchmarks that the last one did not run are older",
-                baseline.label,
-                baseline.runs.len()
-            ));
-        }
-    }
+    sort(&mut rows);
     let doubts = drifts.iter().filter_map(|drift| {
         let doubt = drift.doubt.as_ref()?;
         Some(format!("{}: {doubt}{remedy}", drift.name()))
     });
-    let doubts = doubts.collect();
+    let problems = base.iter().chain(new).flat_map(|run| &run.problems);
     Comparison {
         failures: Vec::new(),
         base: labels(base),
@@ -146,18 +119,51 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         unknown: remarks.unknown,
         commit: remarks.commit,
         rows,
+        doubts: doubts.collect(),
         drifts,
-        slopes,
-        processes,
-        doubts,
-        warnings,
+        slopes: constant::slopes(&cases),
+        processes: constant::processes(&cases),
+        warnings: [
+            remarks.warnings,
+            older_results("base", base),
+            older_results("new", new),
+        ]
+        .concat(),
         notes: remarks.notes,
-        problems: base
-            .iter()
-            .chain(new)
-            .flat_map(|b| b.problems.iter().map(ToString::to_string))
-            .collect(),
+        problems: problems.map(ToString::to_string).collect(),
     }
+}
+
+/// Takes the verdicts back that have this reservation.
+fn withdraw(rows: &mut [BenchmarkRow], why: &str) {
+    for row in rows.iter_mut().filter(|row| row.judgement.is_some()) {
+        row.verdict = Verdict::Unsure;
+        row.judgement = None;
+        row.reason = Some(why.to_owned());
+    }
+}
+
+/// Sorts by verdict, then by the size of the change.
+fn sort(rows: &mut [BenchmarkRow]) {
+    let size = |row: &BenchmarkRow| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
+    rows.sort_by(|a, b| {
+        (a.verdict.cmp(&b.verdict))
+            .then(size(a).total_cmp(&size(b)))
+            .then(a.id.cmp(&b.id))
+    });
+}
+
+/// A warning for each baseline of a side with results of several runs.
+fn older_results(name: &str, side: &[Baseline]) -> Vec<String> {
+    let mixed = side.iter().filter(|baseline| baseline.runs.len() > 1);
+    let warning = |baseline: &Baseline| {
+        format!(
+            "{name} ({}) holds results of {} runs: benchmarks that the last one did not run are older",
+            baseline.label,
+            baseline.runs.len()
+        )
+    };
+    mixed.map(warning).collect()
 }
 
 fn labels(side: &[Baseline]) -> Vec<String> {
@@ -167,7 +173,7 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 }
 
 impl Comparison {
-    /// The comparison of sides with equal code, of which nothing was run.
+    /// The comparison of sides with equal code, neither of which was run.
     pub fn of_equal([base, new]: [Vec<String>; 2], options: &Options) -> Self {
         let options = Options {
             on_one_machine: true,
@@ -184,8 +190,8 @@ impl Comparison {
     /// The verdicts that are final: after the pairs that chose, and at each interim analysis of the later
     /// ones.
     pub fn decided(&self) -> impl Iterator<Item = (&str, Verdict)> {
-        let decided = self.rows.iter().filter(|row| row.is_decided());
-        decided.map(|row| (row.id.as_str(), row.verdict))
+        let rows = self.rows.iter().filter(|row| row.is_decided());
+        rows.map(|row| (row.id.as_str(), row.verdict))
     }
 
     /// Ids that more pairs could decide, and how many pairs that would take.
@@ -197,15 +203,15 @@ impl Comparison {
         pairs.filter_map(|row| Some((row.id.as_str(), row.judgement?.more_pairs)))
     }
 
-    /// How many benchmarks have that verdict.
+    /// The number of benchmarks with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|r| r.verdict == verdict).count()
     }
 
-    /// 0 clean, 1 where a run failed, a result cannot be read or a verdict that `fail_on` names was given, 2 where no
-    /// benchmark could be compared.
+    /// The exit code: 1 if a run failed, a result cannot be read or a benchmark has a verdict that `fail_on` names;
+    /// 2 if no benchmark could be compared; otherwise 0.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
-        // No verdict counts if a side computes wrongly, or hides a result.
+        // No verdict counts if a side computes wrongly or lacks a result.
         let failed = self.count(Verdict::Failed) + self.count(Verdict::Unreadable);
         if !self.failures.is_empty() || failed > 0 {
             return 1;
@@ -229,7 +235,7 @@ mod tests {
     use crossover_results::model::record::{RunRecord, Sidecar};
     use crossover_results::store::sampled::Sampled;
 
-    /// A run of one benchmark, of about so many nanoseconds.
+    /// A run of one benchmark that takes about `ns`.
     fn run(label: &str, ns: f64) -> Baseline {
         let samples = (0..20).map(|i| ns + f64::from(i) * 1e-3);
         let mut run = planted([("a/cpu/b/1".to_owned(), samples.collect())]);
@@ -237,26 +243,32 @@ mod tests {
         run
     }
 
-    /// The median runs, of 12.0 and 12.1 ns, are of different pairs. Of the pairs one became faster by
-    /// 14 %, and two slower by 2 %.
+    /// The median runs are of different pairs. One pair became faster by 14 %, and two slower by 2 %.
     #[test]
-    fn the_times_of_both_sides_have_the_change_that_is_shown() {
+    fn shown_times_are_measured_and_a_sentence_explains_the_change() {
         let base = [10.0, 12.0, 14.0].map(|ns| run("before", ns));
         let new = [10.2, 12.2, 12.1].map(|ns| run("after", ns));
-        let row = compare(&base, &new, &Options::default()).rows.remove(0);
-        let (before, after) = (row.base_ns.unwrap(), row.new_ns.unwrap());
-        let ratio = row.judgement.unwrap().ratio;
-        assert!(ratio < 0.98, "{ratio}");
-        assert!((after / before / ratio - 1.0).abs() < 1e-9, "{row:?}");
-        assert!((before * after / (12.0 * 12.1) - 1.0).abs() < 0.01);
-        // One pair is its own median.
-        let row = compare(&base[..1], &new[..1], &Options::default())
-            .rows
-            .remove(0);
-        assert!((row.base_ns.unwrap() - 10.01).abs() < 0.01, "{row:?}");
+        for (pairs, times, change) in [
+            (3, [12.0095, 12.1095], 0.965),
+            (1, [10.0095, 10.2095], 1.02),
+        ] {
+            let compared = compare(&base[..pairs], &new[..pairs], &Options::default());
+            let row = &compared.rows[0];
+            for (shown, measured) in [row.base_ns, row.new_ns].into_iter().zip(times) {
+                assert!((shown.unwrap() - measured).abs() < 1e-9, "{row:?}");
+            }
+            assert!(
+                (row.judgement.unwrap().ratio - change).abs() < 1e-3,
+                "{row:?}"
+            );
+            for text in [compared.text(true), compared.markdown(), compared.page()] {
+                let explained = text.matches("differ from the quotient of the times");
+                assert_eq!(explained.count(), usize::from(pairs > 1), "{text}");
+            }
+        }
     }
 
-    /// A run of 60 benchmarks of one clock, each so many times as long as usual.
+    /// A run of 60 benchmarks of one clock, each `factor` times as long as usual.
     fn many(clock: Clock, seed: u64, factor: impl Fn(usize) -> f64) -> Baseline {
         let mut random = Random::seeded(seed);
         let mut benchmark = |i: usize| {

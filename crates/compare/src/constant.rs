@@ -30,25 +30,25 @@ const PRIOR: (f64, f64) = (1.2, 0.2);
 /// No clock shows the mean shift of a pair more finely than this, ns.
 const FINEST_NS: f64 = 1.0;
 
-/// Pairs from which on a change in doubt can have a verdict. The constant of a process has two levels, by chance:
-/// three equal pairs are too frequent.
+/// Fewest pairs of a verdict about a change in doubt. The constant of a process has one of two levels by chance,
+/// so three equal pairs are too frequent.
 pub(super) const FEWEST_PAIRS: usize = 4;
 
-/// So many standard errors apart, two changes count as different.
+/// Two changes that are this number of standard errors apart count as different.
 const APART: f64 = 3.0;
 
-/// A change by so many benchmarks is a change of the empty kernel alone, unless one more benchmark
-/// contradicts it.
+/// The number of benchmarks with a change that outweighs one contradiction: then the empty kernel alone may have
+/// changed.
 const SUPPORT_PER_CONTRADICTION: usize = 4;
 
-/// Of so many benchmarks, one may contradict by chance.
+/// One of this number of benchmarks may contradict by chance.
 const PER_CHANCE: usize = 10;
 
-/// The probability of a change without the correction counts so many times: of six pairs, five may have
-/// the higher level on one side.
+/// Factor of the probability of a change without the correction: five of six pairs may have the higher level on
+/// one side.
 pub(super) const MISLED: f64 = 4.0;
 
-/// The benchmarks that are corrected, by clock.
+/// The corrected benchmarks by clock, with their numbers of kernels.
 fn by_clock<'a>(
     cases: impl IntoIterator<Item = &'a Case>,
 ) -> BTreeMap<Clock, Vec<(&'a Case, f64)>> {
@@ -61,10 +61,10 @@ fn by_clock<'a>(
     clocks
 }
 
-/// The slope of each clock that has benchmarks to be corrected.
+/// The slope of each clock with corrected benchmarks.
 pub(super) fn slopes(cases: &[Case]) -> BTreeMap<Clock, LaunchSlope> {
     let clocks = by_clock(cases).into_iter();
-    clocks.map(|(clock, of)| (clock, learn(&of))).collect()
+    (clocks.map(|(clock, cases)| (clock, learn(&cases)))).collect()
 }
 
 fn learn(cases: &[(&Case, f64)]) -> LaunchSlope {
@@ -91,29 +91,29 @@ fn learn(cases: &[(&Case, f64)]) -> LaunchSlope {
     }
 }
 
-/// Nanoseconds per launch of benchmarks and of empty kernels in a round, or in a process, more than the mean of all
-/// such: weighted means over the benchmarks.
-fn deviations<Of: Ord>(
+/// By round or by process, the nanoseconds per launch by which benchmarks and empty kernels exceed the mean of all
+/// rounds or processes: weighted means over the benchmarks.
+fn deviations<Key: Ord>(
     cases: &[(&Case, f64)],
-    values: impl Fn(&RunPair, f64) -> Vec<(Of, [f64; 2])>,
-) -> BTreeMap<Of, [f64; 2]> {
+    values: impl Fn(&RunPair, f64) -> Vec<(Key, [f64; 2])>,
+) -> BTreeMap<Key, [f64; 2]> {
     // The sum of weights, and the weighted deviations.
-    let mut sums: BTreeMap<Of, [f64; 3]> = BTreeMap::new();
+    let mut sums: BTreeMap<Key, [f64; 3]> = BTreeMap::new();
     for (case, kernels) in cases {
         let values = || case.pairs.iter().flat_map(|pair| values(pair, *kernels));
-        let [row, empty] = [0, 1].map(|of| mean(values().map(|(_, values)| values[of])));
+        let [row, empty] = [0, 1].map(|i| mean(values().map(|(_, values)| values[i])));
         // Long benchmarks vary by more nanoseconds.
         let weight = (kernels / case.pairs[0].base.ns).powi(2);
-        for (of, values) in values() {
+        for (key, values) in values() {
             let more = [1.0, values[0] - row, values[1] - empty];
-            for (sum, more) in sums.entry(of).or_default().iter_mut().zip(more) {
+            for (sum, more) in sums.entry(key).or_default().iter_mut().zip(more) {
                 *sum += weight * more;
             }
         }
     }
     let means = sums.into_iter();
     means
-        .map(|(of, [weight, row, empty])| (of, [row / weight, empty / weight]))
+        .map(|(key, [weight, row, empty])| (key, [row / weight, empty / weight]))
         .collect()
 }
 
@@ -125,18 +125,18 @@ pub(crate) struct LaunchesOfProcess {
     pub(crate) longer_ns: f64,
 }
 
-/// The processes of the base and of the new side, for each clock that has benchmarks to be corrected.
+/// The processes of the base and of the new side, for each clock with corrected benchmarks.
 pub(super) fn processes(cases: &[Case]) -> BTreeMap<Clock, [Vec<LaunchesOfProcess>; 2]> {
     let sides = |pair: &RunPair, kernels: f64| {
         let empty = pair.empty_ns.unwrap_or_default();
         let side = |side: usize, ns: f64| ((side, pair.round), [ns / kernels, empty[side]]);
         vec![side(0, pair.base.ns), side(1, pair.new.ns)]
     };
-    let of_clock = |(clock, of): (Clock, Vec<(&Case, f64)>)| {
-        let pairs = of.iter().flat_map(|(case, _)| &case.pairs);
+    let of_clock = |(clock, cases): (Clock, Vec<(&Case, f64)>)| {
+        let pairs = cases.iter().flat_map(|(case, _)| &case.pairs);
         let typical = mean(pairs.filter_map(|pair| pair.empty_ns).flatten());
         let mut processes = [Vec::new(), Vec::new()];
-        for ((side, _), [longer_ns, empty]) in deviations(&of, sides) {
+        for ((side, _), [longer_ns, empty]) in deviations(&cases, sides) {
             let empty_ns = typical + empty;
             processes[side].push(LaunchesOfProcess {
                 empty_ns,
@@ -164,8 +164,8 @@ pub(super) fn corrected(cases: &[Case]) -> Option<Vec<Case>> {
     let slopes = slopes(cases);
     let mut logarithms: BTreeMap<Class, Vec<f64>> = BTreeMap::new();
     for (case, kernels) in by_clock(cases).into_values().flatten() {
-        let all = logarithms.entry(case.class).or_default();
-        all.push(per_launch(case, kernels).ln());
+        let logarithms = logarithms.entry(case.class).or_default();
+        logarithms.push(per_launch(case, kernels).ln());
     }
     let correct = |case: &Case| {
         let mut case = case.clone();
@@ -191,14 +191,13 @@ fn per_launch(case: &Case, kernels: f64) -> f64 {
     case.pairs[0].base.ns / kernels
 }
 
-/// The time by which a difference of the two is divided to get that of their logarithms.
+/// The logarithmic mean: the difference of two times over the difference of their logarithms.
 fn logarithmic_mean(a: f64, b: f64) -> f64 {
     let change = (b / a).ln();
     if change.abs() < 1e-9 {
-        a
-    } else {
-        (b - a) / change
+        return a;
     }
+    (b - a) / change
 }
 
 /// A change of a benchmark per launch and its standard error, ns.
@@ -209,7 +208,7 @@ pub(super) struct LaunchShift {
 }
 
 impl LaunchShift {
-    /// Of a benchmark of so many nanoseconds per launch.
+    /// The shift of a benchmark that takes `per_launch` ns in a launch.
     pub(super) fn of(estimate: &Estimate, per_launch: f64) -> Self {
         Self {
             ns: estimate.centre() * per_launch,

@@ -13,7 +13,7 @@ use statrs::function::gamma::ln_gamma;
 
 use crossover_results::statistics::median::median;
 
-/// One pair of values for a class, and its weight.
+/// A possible spread of a class, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hypothesis {
     /// Variance of the logarithm of a change, beside the noise of its medians.
@@ -24,14 +24,12 @@ pub(super) struct Hypothesis {
     pub weight: f64,
 }
 
-/// The evidence of one benchmark about its class.
+/// The mean square of one benchmark's changes around the class or around their mean.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Evidence {
-    /// Mean square of what its changes differ by where nothing changed.
+pub(super) struct MeanSquare {
     pub square: f64,
-    /// Degrees of freedom of that square.
     pub freedom: f64,
-    /// Variance that its medians explain.
+    /// The variance that the noise of its medians explains.
     pub noise: f64,
 }
 
@@ -52,13 +50,13 @@ pub(super) const LARGE: f64 = 4.7;
 /// The change of the typical benchmark between two runs of the same code under which a machine is quiet.
 const QUIET: f64 = 0.0135;
 
-/// So many of the degrees of freedom are for tails that a quiet machine does not have.
+/// The number of first [`FREEDOMS`] that are not tried on a quiet machine: their tails are too heavy.
 const HEAVY: usize = 2;
 
 /// The distance of tried deviations, as logarithms, around that of the median benchmark.
 const STEP: f64 = 0.2;
 
-/// Number of them on either side.
+/// Number of tried deviations on either side.
 const STEPS: i32 = 20;
 
 /// The weight of a benchmark's evidence, as a power of its likelihood, if there are several pairs.
@@ -71,37 +69,40 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// Lower bound on squares, because times on a coarse clock can agree to the last digit.
 const LEAST_SQUARE: f64 = 1e-14;
 
-/// From squares that no true change touches: how the pairs of processes of a benchmark disagree.
-pub(super) fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
-    learn(evidence, &FREEDOMS, |_, unchanged| {
+/// The spread of a class with several pairs, by how the pairs of a benchmark disagree, which no true change
+/// affects.
+pub(super) fn of_disagreements(squares: &[MeanSquare]) -> Vec<Hypothesis> {
+    learn(squares, &FREEDOMS, |_, unchanged| {
         INDEPENDENT * unchanged.iter().sum::<f64>()
     })
 }
 
-/// From one change of each benchmark, some of which may be true ones: the two groups of Efron,
+/// The spread of a class from one change of each benchmark, some of which may be true: the two groups of Efron,
 /// "Large-scale simultaneous hypothesis testing: the choice of a null hypothesis", JASA 99 (2004).
 ///
 /// Any share of the benchmarks up to three in ten may have changed, by any size from [`LARGE`] on,
-/// each order of magnitude being as likely as the next. A few changes far from all the rest are thus
-/// true ones; many that thin out with their size are how this machine drifts. On a loaded machine single
+/// each order of magnitude being as likely as the next. So a few changes far from all the rest are true,
+/// and many changes that thin out with their size are drift. On a loaded machine single
 /// benchmarks differ by up to five times between two runs of the same code, so there all changes are taken for drift,
 /// with tails as heavy as they show. On a [`QUIET`] one the heaviest tails are not tried, which one pair cannot tell
 /// from true changes.
-pub(super) fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
-    let typical = median(evidence.iter().map(|e| e.square)).unwrap_or_default();
-    let is_quiet = typical.sqrt() < QUIET;
-    let (freedoms, shares) = match is_quiet {
-        true => (&FREEDOMS[HEAVY..], SHARES),
-        false => (&FREEDOMS[..], 0),
+pub(super) fn of_changes(squares: &[MeanSquare]) -> Vec<Hypothesis> {
+    let typical = median(squares.iter().map(|e| e.square)).unwrap_or_default();
+    let (freedoms, shares) = if typical.sqrt() < QUIET {
+        (&FREEDOMS[HEAVY..], SHARES)
+    } else {
+        (&FREEDOMS[..], 0)
     };
-    let largest = evidence.iter().map(|e| e.square).fold(0.0, f64::max);
-    learn(evidence, freedoms, |variance, unchanged| {
-        let changed: Vec<f64> = evidence
+    let largest = squares.iter().map(|e| e.square).fold(0.0, f64::max);
+    learn(squares, freedoms, |variance, unchanged| {
+        let changed: Vec<f64> = squares
             .iter()
             .map(|e| {
                 let least = LARGE.powi(2) * (variance + e.noise);
-                let density = || 1.0 / (e.square * (largest / least).ln().max(1.0));
-                if e.square > least { density() } else { 0.0 }
+                if e.square <= least {
+                    return 0.0;
+                }
+                1.0 / (e.square * (largest / least).ln().max(1.0))
             })
             .collect();
         let unchanged: Vec<f64> = unchanged.iter().map(|ln| ln.exp()).collect();
@@ -118,42 +119,40 @@ pub(super) fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
     })
 }
 
-/// Weighs each pair of values by the likelihood of the evidence: by what `ln_likelihood` makes of
-/// its variance and of the logarithms of the densities of unchanged benchmarks.
+/// Weighs each hypothesis by its likelihood. `ln_likelihood` gets the variance and the logarithms of the
+/// densities of unchanged benchmarks.
 fn learn(
-    evidence: &[Evidence],
+    squares: &[MeanSquare],
     freedoms: &[f64],
     ln_likelihood: impl Fn(f64, &[f64]) -> f64,
 ) -> Vec<Hypothesis> {
-    let Some(middle) = median(evidence.iter().map(|e| e.square)) else {
+    let Some(middle) = median(squares.iter().map(|e| e.square)) else {
         return vec![UNKNOWN];
     };
-    let mut all = Vec::new();
+    let mut hypotheses = Vec::new();
     for freedom in freedoms.iter().copied() {
-        let densities: Vec<MeanSquare> = (evidence.iter())
-            .map(|e| MeanSquare::new(e, freedom))
-            .collect();
+        let densities = Vec::from_iter(squares.iter().map(|e| ln_density(e, freedom)));
         for step in -STEPS..=STEPS {
             let variance = middle.max(LEAST_SQUARE) * (2.0 * STEP * f64::from(step)).exp();
-            let unchanged: Vec<f64> = (evidence.iter().zip(&densities))
-                .map(|(e, density)| density.ln_at(variance + e.noise))
+            let unchanged: Vec<f64> = (squares.iter().zip(&densities))
+                .map(|(e, ln_density)| ln_density(variance + e.noise))
                 .collect();
-            all.push(Hypothesis {
+            hypotheses.push(Hypothesis {
                 variance,
                 freedom,
                 weight: ln_likelihood(variance, &unchanged),
             });
         }
     }
-    let sum = ln_sum(all.iter().map(|h| h.weight));
-    for hypothesis in &mut all {
+    let sum = ln_sum(hypotheses.iter().map(|h| h.weight));
+    for hypothesis in &mut hypotheses {
         hypothesis.weight = (hypothesis.weight - sum).exp();
     }
-    all.retain(|h| h.weight > NEGLIGIBLE);
-    all
+    hypotheses.retain(|h| h.weight > NEGLIGIBLE);
+    hypotheses
 }
 
-/// Without evidence about a class, anything may be drift.
+/// A class without evidence: any change may be drift.
 const UNKNOWN: Hypothesis = Hypothesis {
     variance: f64::INFINITY,
     freedom: 1.0,
@@ -162,9 +161,14 @@ const UNKNOWN: Hypothesis = Hypothesis {
 
 /// Logarithm of the sum of numbers that are given as logarithms.
 fn ln_sum(logarithms: impl Iterator<Item = f64>) -> f64 {
-    let all: Vec<f64> = logarithms.collect();
-    let best = all.iter().copied().fold(f64::MIN, f64::max);
-    best + all.iter().map(|ln| (ln - best).exp()).sum::<f64>().ln()
+    let logarithms: Vec<f64> = logarithms.collect();
+    let largest = logarithms.iter().copied().fold(f64::MIN, f64::max);
+    largest
+        + logarithms
+            .iter()
+            .map(|ln| (ln - largest).exp())
+            .sum::<f64>()
+            .ln()
 }
 
 /// Standard deviation of a change between two processes of the same code, of the median benchmark
@@ -185,37 +189,19 @@ pub(super) fn deviation(hypotheses: &[Hypothesis]) -> f64 {
     middle.map_or(f64::INFINITY, |(variance, _)| variance.sqrt())
 }
 
-/// The distribution of the mean square of a benchmark, F beside a scale, at what was seen of it.
-struct MeanSquare {
-    seen: f64,
-    freedom_seen: f64,
-    /// Of the class.
-    freedom: f64,
-    ln_seen: f64,
-    /// The part that does not depend on the scale.
-    constant: f64,
-}
-
-impl MeanSquare {
-    fn new(evidence: &Evidence, freedom: f64) -> Self {
-        let (seen, freedom_seen) = (evidence.square.max(LEAST_SQUARE), evidence.freedom);
-        let both = ln_gamma((freedom_seen + freedom) / 2.0);
-        let each = ln_gamma(freedom_seen / 2.0) + ln_gamma(freedom / 2.0);
-        Self {
-            seen,
-            freedom_seen,
-            freedom,
-            ln_seen: seen.ln(),
-            constant: both - each + freedom_seen / 2.0 * (freedom_seen / freedom).ln(),
-        }
-    }
-
-    /// Logarithm of the density where the expectation is about `scale`.
-    fn ln_at(&self, scale: f64) -> f64 {
-        let ratio = self.freedom_seen / self.freedom * self.seen / scale;
+/// Logarithm of the density of a benchmark's mean square (a scaled F distribution) at its observed value, as a
+/// function of its scale. `freedom` is that of the class.
+fn ln_density(observed: &MeanSquare, freedom: f64) -> impl Fn(f64) -> f64 {
+    let (square, own) = (observed.square.max(LEAST_SQUARE), observed.freedom);
+    let both = ln_gamma((own + freedom) / 2.0);
+    let each = ln_gamma(own / 2.0) + ln_gamma(freedom / 2.0);
+    let constant = both - each + own / 2.0 * (own / freedom).ln();
+    let ln_square = square.ln();
+    move |scale| {
+        let ratio = own / freedom * square / scale;
         let ln_scale = scale.ln();
-        self.constant + (self.freedom_seen / 2.0 - 1.0) * (self.ln_seen - ln_scale)
-            - (self.freedom_seen + self.freedom) / 2.0 * ratio.ln_1p()
+        constant + (own / 2.0 - 1.0) * (ln_square - ln_scale)
+            - (own + freedom) / 2.0 * ratio.ln_1p()
             - ln_scale
     }
 }
@@ -226,8 +212,8 @@ mod tests {
 
     use super::*;
 
-    fn evidence(square: f64, freedom: f64) -> Evidence {
-        Evidence {
+    fn observed(square: f64, freedom: f64) -> MeanSquare {
+        MeanSquare {
             square,
             freedom,
             noise: 0.0,
@@ -242,12 +228,13 @@ mod tests {
             .collect()
     }
 
-    fn of(changes: &[f64]) -> Vec<Hypothesis> {
-        let all: Vec<Evidence> = changes.iter().map(|c| evidence(c * c, 1.0)).collect();
-        of_changes(&all)
+    fn learnt_from(changes: &[f64]) -> Vec<Hypothesis> {
+        of_changes(&Vec::from_iter(
+            changes.iter().map(|c| observed(c * c, 1.0)),
+        ))
     }
 
-    /// Probability of a change of this size or more in a benchmark that did not change.
+    /// Probability of a change of this size or more in an unchanged benchmark.
     fn unlikely(hypotheses: &[Hypothesis], change: f64) -> f64 {
         let tail = |h: &Hypothesis| {
             let t = StudentsT::new(0.0, h.variance.sqrt(), h.freedom).unwrap();
@@ -264,13 +251,11 @@ mod tests {
     #[test]
     fn the_density_is_that_of_statrs() {
         for prior in [1.0, 3.0, 20.0] {
-            let (seen, scale, square) = (4.0, 0.25, 0.7);
-            let f = MeanSquare::new(&evidence(square, seen), prior);
-            let want = FisherSnedecor::new(seen, prior)
-                .unwrap()
-                .ln_pdf(square / scale)
-                - scale.ln();
-            assert!((f.ln_at(scale) - want).abs() < 1e-9);
+            let (own, scale, square) = (4.0, 0.25, 0.7);
+            let found = ln_density(&observed(square, own), prior)(scale);
+            let f = FisherSnedecor::new(own, prior).unwrap();
+            let wanted = f.ln_pdf(square / scale) - scale.ln();
+            assert!((found - wanted).abs() < 1e-9);
         }
     }
 
@@ -278,21 +263,20 @@ mod tests {
     fn any_deviation_is_learnt() {
         for planted in [1e-4, 1.0, 1e2] {
             let changes: Vec<f64> = quiet(100).iter().map(|c| planted * c).collect();
-            close(deviation(&of(&changes)) / planted, 0.0102);
+            close(deviation(&learnt_from(&changes)) / planted, 0.0102);
         }
         // Times that agree to the last digit drift by less than anybody asks for.
-        close(deviation(&of(&[0.0; 20])), 1.01e-7);
+        close(deviation(&learnt_from(&[0.0; 20])), 1.01e-7);
     }
 
     #[test]
     fn benchmarks_that_differ_widely_are_known_to() {
         let learnt = |squares: &[f64]| {
-            let all: Vec<Evidence> = squares.iter().map(|s| evidence(*s, 5.0)).collect();
-            of_disagreements(&all)
+            of_disagreements(&Vec::from_iter(squares.iter().map(|s| observed(*s, 5.0))))
         };
         let freedom = |squares: &[f64]| -> f64 {
-            let all = learnt(squares);
-            all.iter().map(|h| h.weight * h.freedom).sum()
+            let hypotheses = learnt(squares).into_iter();
+            hypotheses.map(|h| h.weight * h.freedom).sum()
         };
         let unlike =
             |factor: f64| -> Vec<f64> { (0..60).map(|i| 1e-4 * factor.powi(i % 5 - 2)).collect() };
@@ -301,7 +285,7 @@ mod tests {
         close(freedom(&unlike(10.0)), 1.0);
         close(deviation(&learnt(&unlike(10.0))), 4.391e-3);
         // One benchmark tells hardly anything: of the seven times forty-one pairs most remain.
-        assert_eq!(of_disagreements(&[evidence(1e-4, 1.0)]).len(), 262);
+        assert_eq!(of_disagreements(&[observed(1e-4, 1.0)]).len(), 262);
     }
 
     /// The figures are those of the method as it is: the tests at length say whether it keeps its
@@ -316,7 +300,7 @@ mod tests {
         ] {
             let mut changes = quiet(60 - changed);
             changes.extend((0..changed).map(|i| size * (1.0 + 0.02 * i as f64)));
-            close(unlikely(&of(&changes), 0.06), p);
+            close(unlikely(&learnt_from(&changes), 0.06), p);
         }
     }
 
@@ -327,17 +311,17 @@ mod tests {
         let heavy: Vec<f64> = (0..200)
             .map(|i| t.inverse_cdf((f64::from(i) + 0.5) / 200.0))
             .collect();
-        close(unlikely(&of(&heavy), 0.1), 4.429e-4);
+        close(unlikely(&learnt_from(&heavy), 0.1), 4.429e-4);
     }
 
     #[test]
     fn four_benchmarks_tell_little_and_none_nothing() {
-        let hypotheses = of(&quiet(4));
+        let hypotheses = learnt_from(&quiet(4));
         close(unlikely(&hypotheses, 0.1), 4.405e-4);
         assert_eq!(hypotheses.len(), 192);
         assert_eq!(of_changes(&[]), [UNKNOWN]);
-        for all in [&hypotheses[..], &[UNKNOWN]] {
-            close(all.iter().map(|h| h.weight).sum(), 1.0);
+        for hypotheses in [&hypotheses[..], &[UNKNOWN]] {
+            close(hypotheses.iter().map(|h| h.weight).sum(), 1.0);
         }
         assert_eq!(deviation(&[UNKNOWN]), f64::INFINITY);
     }

@@ -4,21 +4,20 @@ use crate::analyses::{FIRST_ANALYSIS, last_analysis, next_analysis};
 use crate::case::Case;
 use crate::constant;
 use crate::estimate::Estimate;
-use crate::evidence::{ChangeEvidence, Drift, Seen, evidence, in_doubt};
+use crate::evidence::{CaseEvidence, ChangeEvidence, Drift, evidence, in_doubt};
 use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, Verdict};
 
 /// Ratio and interval of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judgement {
-    /// Time of the new side over that of the base: geometric mean over the pairs, of a
-    /// verdict over those that confirmed it; from eight on without the outer quarters where that
-    /// tells more.
+    /// Time of the new side over that of the base: the geometric mean over the pairs, or over the pairs that
+    /// confirmed a verdict; from eight pairs on without the outer quarters if this is more certain.
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// The change that would be found with 95 % probability, as a fraction.
+    /// The change that is found with 95 % probability, as a fraction.
     pub resolution: f64,
     /// Pairs of runs that have this resolution.
     pub(crate) resolved_by: usize,
@@ -26,11 +25,11 @@ pub(crate) struct Judgement {
     pub pairs: usize,
     /// Pairs of runs after those that chose what is tested.
     pub(crate) confirmed: usize,
-    /// Number of further pairs that would decide it, where it is open; infinite where none would.
+    /// Number of further pairs that would decide an open verdict; infinite where none would.
     pub(crate) more_pairs: f64,
 }
 
-/// The judgement of one benchmark.
+/// One judged benchmark, whose interval and resolution are not computed yet.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
@@ -38,12 +37,11 @@ pub(super) struct Judged {
     pub(super) estimate: Estimate,
     /// Error of the interval.
     pub(super) error: f64,
-    /// Pairs in all that were run to test it.
+    /// Number of all pairs that were run to test it.
     pub(super) confirmed: usize,
     /// The estimate, error and number of pairs of the resolution. `None` if no change can be called.
     resolving: Option<(Estimate, f64, usize)>,
-    /// Number of further pairs of processes that would decide it, as far as is known now; infinite
-    /// where none would.
+    /// Number of further pairs that would decide it; infinite where none would.
     pub(super) more_pairs: f64,
     pub(super) reason: Option<&'static str>,
     /// Whether it has no verdict only because the correction for the launch constant is in doubt.
@@ -60,100 +58,133 @@ pub(super) fn judge(
     tested: &[bool],
     options: &Options,
 ) -> (Vec<Option<Judged>>, Vec<Drift>) {
-    let edge = options.threshold.ln_1p();
-    let corrected = constant::corrected(cases);
-    let (mut seen, drifts) = evidence(corrected.as_deref().unwrap_or(cases), tested, options);
-    let doubted = corrected.map_or(Vec::new(), |corrected| in_doubt(&corrected, &seen, edge));
+    let (evidence, drifts) = corrected_evidence(cases, tested, options);
+    let p_values: Vec<f64> = (evidence.iter().flatten())
+        .filter_map(CaseEvidence::p_value)
+        .collect();
+    let (chosen, largest) = discoveries(&p_values, CHANGE_ERROR).unwrap_or((0, -1.0));
+    let changes = evidence
+        .iter()
+        .flatten()
+        .filter_map(|it| it.change.as_ref());
+    let most_pairs = changes.map(|change| change.pairs).max().unwrap_or(0);
+    let family = Family {
+        edge: options.threshold.ln_1p(),
+        largest,
+        error: error_of_chosen(chosen, p_values.len(), CHANGE_ERROR),
+        error_of_next: error_of_chosen(chosen + 1, p_values.len(), CHANGE_ERROR),
+        // Had any other benchmark seemed to change, it would have been run as often.
+        last: (options.screened > 0).then(|| last_analysis(most_pairs.max(FIRST_ANALYSIS))),
+    };
+    let judged = (evidence.iter().zip(tested)).map(|(evidence, is_tested)| {
+        let evidence = evidence.as_ref().filter(|_| *is_tested)?;
+        Some(family.judge(evidence))
+    });
+    (judged.collect(), drifts)
+}
+
+/// The evidence with the correction for the launch constant, and where this is in doubt also without it.
+fn corrected_evidence(
+    cases: &[Case],
+    tested: &[bool],
+    options: &Options,
+) -> (Vec<Option<CaseEvidence>>, Vec<Drift>) {
+    let Some(corrected) = constant::corrected(cases) else {
+        return evidence(cases, tested, options);
+    };
+    let (mut with, drifts) = evidence(&corrected, tested, options);
+    let doubted = in_doubt(&corrected, &with, options.threshold.ln_1p());
     if !doubted.is_empty() {
         let (mut without, _) = evidence(cases, tested, options);
         for i in doubted {
-            if let Some(seen) = &mut seen[i] {
-                seen.without = without[i].take().map(Box::new);
+            if let Some(evidence) = &mut with[i] {
+                evidence.uncorrected = without[i].take().map(Box::new);
             }
         }
     }
-
-    let probabilities: Vec<f64> = (seen.iter().flatten()).filter_map(Seen::p_value).collect();
-    let found = discoveries(&probabilities, CHANGE_ERROR);
-    let (number, least) = found.unwrap_or((0, -1.0));
-    let candidates = || {
-        seen.iter()
-            .flatten()
-            .filter_map(|seen| seen.change.as_ref())
-    };
-    let most_pairs = candidates().map(|c| c.pairs).max();
-    let error_of = |chosen| error_of_chosen(chosen, probabilities.len(), CHANGE_ERROR);
-
-    let judged: Vec<Option<Judged>> = (seen.iter().zip(tested))
-        .map(|(seen, is_tested)| {
-            let seen = seen.as_ref().filter(|_| *is_tested)?;
-            let is_found = seen.p_value().is_some_and(|p| p <= least);
-            let verdict = seen.verdict(is_found, edge);
-            let is_doubted = seen.without.is_some()
-                && verdict == Verdict::Unsure
-                && seen.alone(is_found, edge) != Verdict::Unsure;
-            let Seen {
-                all,
-                change,
-                reason,
-                ..
-            } = seen.weakest();
-            let is_called = matches!(verdict, Verdict::Slower | Verdict::Faster);
-            let shown = change.as_ref().filter(|_| is_called);
-            // Had it seemed to change, it would have been run as often as any.
-            let (pairs, share) = match options.screened {
-                0 => (all.pairs, 1.0),
-                _ => last_analysis(most_pairs.unwrap_or(FIRST_ANALYSIS).max(FIRST_ANALYSIS)),
-            };
-            Some(Judged {
-                verdict,
-                estimate: shown.map_or(all, |change| &change.estimate).clone(),
-                error: shown.map_or(2.0 * SAME_ERROR, |change| change.share * error_of(number)),
-                confirmed: change.as_ref().map_or(0, |change| change.pairs),
-                resolving: (reason.is_none())
-                    .then(|| (all.clone(), share * error_of(number + 1), pairs)),
-                more_pairs: more_pairs(all, change.as_ref(), edge),
-                reason: reason.filter(|_| verdict == Verdict::Unsure),
-                is_doubted,
-            })
-        })
-        .collect();
-    (judged, drifts)
+    (with, drifts)
 }
 
-/// Standard errors that a change among a few dozen candidates takes.
+/// What the judgements of a comparison share.
+struct Family {
+    /// The threshold, as a logarithm.
+    edge: f64,
+    /// The largest probability of a chosen benchmark.
+    largest: f64,
+    /// Error of the interval of a chosen benchmark.
+    error: f64,
+    /// Error of the interval if one more were chosen.
+    error_of_next: f64,
+    /// The last interim analysis: its number of pairs and its share of the error. `None` without any.
+    last: Option<(usize, f64)>,
+}
+
+impl Family {
+    fn judge(&self, evidence: &CaseEvidence) -> Judged {
+        let is_found = evidence.p_value().is_some_and(|p| p <= self.largest);
+        let verdict = evidence.verdict(is_found, self.edge);
+        let is_doubted = evidence.uncorrected.is_some()
+            && verdict == Verdict::Unsure
+            && evidence.verdict_of_this(is_found, self.edge) != Verdict::Unsure;
+        let CaseEvidence {
+            estimate,
+            change,
+            reason,
+            ..
+        } = evidence.weaker();
+        let change = change.as_ref();
+        let called = change.filter(|_| matches!(verdict, Verdict::Slower | Verdict::Faster));
+        let (pairs, share) = self.last.unwrap_or((estimate.pairs, 1.0));
+        Judged {
+            verdict,
+            estimate: called.map_or(estimate, |change| &change.estimate).clone(),
+            error: called.map_or(2.0 * SAME_ERROR, |change| change.share * self.error),
+            confirmed: change.map_or(0, |change| change.pairs),
+            resolving: (reason.is_none())
+                .then(|| (estimate.clone(), share * self.error_of_next, pairs)),
+            more_pairs: more_pairs(estimate, change, self.edge),
+            reason: reason.filter(|_| verdict == Verdict::Unsure),
+            is_doubted,
+        }
+    }
+}
+
+/// Distance of a change from zero, in standard errors, that is significant among a few dozen candidates.
 const CHANGED: f64 = 4.5;
 
-/// Standard errors that equivalence takes.
+/// Distance from the threshold, in standard errors, that shows equivalence.
 const SAME: f64 = 2.3;
 
-/// Nobody runs as many pairs of processes as this.
+/// More pairs of processes than anybody runs.
 const MOST: f64 = 20_000.0;
 
-/// More pairs of processes after which it would be called, or shown the same, if it is what it
-/// seems to be, give or take a standard error in the direction that is decided sooner; infinite where
-/// nobody runs so many.
-fn more_pairs(all: &Estimate, change: Option<&ChangeEvidence>, edge: f64) -> f64 {
-    let have = all.pairs as f64;
-    let deviation = all.deviation();
-    let (size, error) = (all.centre().abs(), deviation / have.sqrt());
-    let until = |errors: f64, distance: f64| match distance > 0.0 {
-        true => (errors * deviation / distance).powi(2),
-        false => f64::INFINITY,
+/// Estimated number of further pairs until a verdict, if the true change lies within a standard error of the
+/// estimate, in the direction that is decided sooner; infinite where nobody runs so many.
+fn more_pairs(estimate: &Estimate, change: Option<&ChangeEvidence>, edge: f64) -> f64 {
+    let have = estimate.pairs as f64;
+    let deviation = estimate.deviation();
+    let (size, error) = (estimate.centre().abs(), deviation / have.sqrt());
+    let until = |errors: f64, distance: f64| {
+        if distance > 0.0 {
+            (errors * deviation / distance).powi(2)
+        } else {
+            f64::INFINITY
+        }
     };
     let largest = size + error;
     let confirmed = change.map_or(0, |change| change.pairs);
-    let to_change = match largest >= edge {
-        true => until(CHANGED, largest) - confirmed as f64,
-        false => f64::INFINITY,
+    let to_change = if largest >= edge {
+        until(CHANGED, largest) - confirmed as f64
+    } else {
+        f64::INFINITY
     };
     let to_same = until(SAME, edge - (size - error).max(0.0)) - have;
     let more = to_change.min(to_same).max(1.0).ceil();
-    match more < MOST {
-        // Nothing is decided between two interim analyses.
-        true => (next_analysis(confirmed + more as usize) - confirmed) as f64,
-        false => f64::INFINITY,
+    if more >= MOST || more.is_nan() {
+        return f64::INFINITY;
     }
+    // Nothing is decided between two interim analyses.
+    (next_analysis(confirmed + more as usize) - confirmed) as f64
 }
 
 impl Judged {
@@ -184,8 +215,8 @@ impl Judged {
     }
 }
 
-/// Which of the tested benchmarks changed, when the expected share of false ones among those
-/// chosen is at most `error` (Benjamini and Hochberg, "Controlling the false discovery rate: a
+/// Which of the tested benchmarks changed, with an expected share of false ones of at most
+/// `error` (Benjamini and Hochberg, "Controlling the false discovery rate: a
 /// practical and powerful approach to multiple testing", Journal of the Royal Statistical Society
 /// B 57, 1995). When nothing changed, that is the probability that anything is chosen.
 ///
@@ -200,7 +231,7 @@ fn discoveries(probabilities: &[f64], error: f64) -> Option<(usize, f64)> {
     Some((number, sorted[number - 1]))
 }
 
-/// The error that an interval may have around one of the chosen, so that the expected share of
+/// The error of the interval of each chosen benchmark, with which the expected share of
 /// intervals that miss is at most `error` (Benjamini and Yekutieli, "False discovery
 /// rate-adjusted multiple confidence intervals for selected parameters", JASA 100, 2005).
 fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
@@ -212,23 +243,26 @@ mod tests {
     use super::*;
     use crate::verdict::THRESHOLD;
 
-    /// `pairs` pairs that each spread by `deviation`, as far as is known.
+    /// An estimate of `pairs` pairs with this known standard deviation.
     fn spread(deviation: f64, pairs: usize) -> Estimate {
         Estimate::known(pairs, deviation / (pairs as f64).sqrt())
     }
 
     #[test]
     fn unchanged_code_is_same_after_the_predicted_pairs() {
-        let told = 200 + more_pairs(&spread(0.1, 200), None, THRESHOLD) as usize;
+        let predicted = 200 + more_pairs(&spread(0.1, 200), None, THRESHOLD) as usize;
         let is_shown = |pairs| spread(0.1, pairs).if_changed(THRESHOLD) <= SAME_ERROR;
-        assert!(is_shown(told) && !is_shown(told / 2), "{told} pairs");
+        assert!(
+            is_shown(predicted) && !is_shown(predicted / 2),
+            "{predicted} pairs"
+        );
     }
 
     #[test]
     fn too_many_further_pairs_are_not_suggested() {
         for (deviation, is_few) in [(0.55, true), (0.75, false)] {
-            let told = more_pairs(&spread(deviation, 6_000), None, THRESHOLD);
-            assert_eq!(told.is_finite(), is_few, "{told} pairs");
+            let predicted = more_pairs(&spread(deviation, 6_000), None, THRESHOLD);
+            assert_eq!(predicted.is_finite(), is_few, "{predicted} pairs");
         }
     }
 

@@ -6,23 +6,22 @@
 //! d(i,j) = true change(i) + c(j) + e(i,j)
 //! ```
 //!
-//! with `c` common to a class in that pair (a process whose launches all cost more) and `e` its
-//! own (where its memory fell). With two pairs or more both are learnt from how the pairs
-//! disagree, which no true change touches. With one pair a benchmark is held against the others of
-//! its class: they cannot tell `c` from a change that most of them share, so the true `c` is taken
-//! to lie anywhere between nothing and their centre.
+//! with `c` common to a class in that pair (a process whose launches all cost more) and `e` of this
+//! benchmark alone (where its memory lies). With two pairs or more, both are learnt from how the pairs
+//! disagree, which no true change affects. With one pair, a benchmark is compared with the others of its
+//! class. One pair does not distinguish `c` from a change that most of them share, so the true `c` is taken
+//! to lie anywhere between zero and their centre.
 
 use crate::case::{Case, RunPair};
-use crate::drift::{self, Evidence, Hypothesis, LARGE};
+use crate::drift::{self, Hypothesis, LARGE, MeanSquare};
 use crossover_results::statistics::mean as average;
 use crossover_results::statistics::median::median;
 use crossover_results::statistics::spread::Spread;
 
-/// Least number of benchmarks that tell what is common to them, and of one pair by how much they
-/// differ.
+/// Fewest benchmarks from which a class's common drift is estimated.
 pub(super) const ENOUGH_BENCHMARKS: usize = 4;
 
-/// Times that the common and the own part are fitted in turn.
+/// Number of fits of the common and the own part in turn.
 const FITS: usize = 4;
 
 /// The drift of one class.
@@ -33,15 +32,15 @@ pub(super) struct DriftModel {
     pub(super) common: Spread,
     /// The part that they may have in common in one pair.
     pub(super) centre: f64,
-    /// The evidence of each benchmark's own part, in the order of the cases.
-    pub(super) own: Vec<Option<Evidence>>,
-    /// Share of the class that is not the benchmark itself; 0 where the class tells nothing.
+    /// The mean square of each benchmark's own part, in the order of the cases.
+    pub(super) own: Vec<Option<MeanSquare>>,
+    /// Share of the class that is not the benchmark itself; 0 for a small class.
     pub(super) others: f64,
     pub(super) is_of_one_pair: bool,
 }
 
 impl DriftModel {
-    /// From the benchmarks of one class.
+    /// The drift of the benchmarks of one class.
     pub(super) fn of(cases: &[&Case]) -> Self {
         let others = match cases.len() {
             n if n < ENOUGH_BENCHMARKS => 0.0,
@@ -68,24 +67,24 @@ impl DriftModel {
             squares: known.iter().map(|c| c * c).sum(),
             freedom: (known.len() as f64 - 1.0).max(0.0),
         };
-        let own: Vec<Option<Evidence>> = (cases.iter().zip(own))
+        let own: Vec<Option<MeanSquare>> = (cases.iter().zip(own))
             .map(|(case, squares)| {
                 let mut freedom = (case.pairs.len() as f64 - 1.0).max(0.0);
                 if known.len() > 1 {
                     // The common change was fitted to these very squares.
                     freedom *= 1.0 - 1.0 / cases.len() as f64;
                 }
-                let evidence = Evidence {
+                let observed = MeanSquare {
                     square: squares / freedom,
                     freedom,
                     noise: case.scale.powi(2) * case.pair_noise(),
                 };
-                (freedom > 0.0 && evidence.noise.is_finite()).then_some(evidence)
+                (freedom > 0.0 && observed.noise.is_finite()).then_some(observed)
             })
             .collect();
-        let seen: Vec<Evidence> = own.iter().flatten().copied().collect();
+        let known = Vec::from_iter(own.iter().flatten().copied());
         Self {
-            hypotheses: drift::of_disagreements(&seen),
+            hypotheses: drift::of_disagreements(&known),
             common,
             centre: 0.0,
             own,
@@ -104,30 +103,27 @@ impl DriftModel {
 /// The drift of a class by one pair of runs, and the centre of its changes: the median, then the median
 /// of those that are not [`LARGE`], which a share of true changes does not move.
 fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
-    let seen: Vec<(f64, f64)> = (cases.iter())
+    let changes: Vec<(f64, f64)> = (cases.iter())
         .map(|case| (case.mean_change(), case.pair_noise()))
         .filter(|(_, noise)| noise.is_finite())
         .collect();
-    if seen.len() < ENOUGH_BENCHMARKS {
+    if changes.len() < ENOUGH_BENCHMARKS {
         return (drift::of_changes(&[]), 0.0);
     }
-    let centre_of = |seen: &mut dyn Iterator<Item = &(f64, f64)>| {
-        median(seen.map(|(change, _)| *change)).expect("there are enough")
-    };
     let around = |centre: f64| {
-        let evidence = seen.iter().map(|&(change, noise)| Evidence {
+        let squares = changes.iter().map(|&(change, noise)| MeanSquare {
             square: (change - centre).powi(2),
             freedom: 1.0,
             noise,
         });
-        drift::of_changes(&evidence.collect::<Vec<_>>())
+        drift::of_changes(&Vec::from_iter(squares))
     };
-    let first = centre_of(&mut seen.iter());
+    let first = median(changes.iter().map(|(change, _)| *change)).expect("there are enough");
     let deviation = drift::deviation(&around(first));
-    let is_near = |(change, noise): &&(f64, f64)| {
-        (change - first).abs() < LARGE * deviation.hypot(noise.sqrt())
-    };
-    let centre = centre_of(&mut seen.iter().filter(is_near));
+    let near = changes
+        .iter()
+        .filter(|(change, noise)| (change - first).abs() < LARGE * deviation.hypot(noise.sqrt()));
+    let centre = median(near.map(|(change, _)| *change)).expect("half of them are near");
     (around(centre), centre)
 }
 
@@ -169,21 +165,17 @@ fn split_common_drift(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::median::{Location, Median};
+    use crate::tests::case_of;
     use crossover_results::model::id::Device;
-    use crossover_results::statistics::between_processes::Class;
 
     #[test]
     fn shared_drift_is_separated_from_own_drift() {
-        let median = |ns: f64| Median::of(Location::Median, &[ns; 5]).unwrap();
         let common = [0.0_f64, 0.1, 0.3, 0.2];
         // Each truly changed by an amount of its own, and most ran in the first two rounds only.
         let case = |i: usize| {
-            let new = |round: usize| median(100.0 * (common[round] + 0.01 * i as f64).exp());
-            let pairs = (0..if i < 4 { 4 } else { 2 })
-                .map(|round| RunPair::of(round, median(100.0), new(round)));
-            let class = Class::of(Some(Device::Cpu), None, 1e3, None);
-            Case::of(class, pairs.collect())
+            case_of(Device::Cpu, 0..if i < 4 { 4 } else { 2 }, |round| {
+                100.0 * (common[round] + 0.01 * i as f64).exp()
+            })
         };
         let cases: Vec<Case> = (0..12).map(case).collect();
         let cases: Vec<&Case> = cases.iter().collect();

@@ -1,13 +1,26 @@
-//! Two baselines in, verdicts and an exit code out: matched by id in `rows` to a `case` each (with the `steps` of
-//! their clocks), judged together in
-//! `judge` on medians from `median` and the `evidence` at planned `analyses`, corrected for the launch `constant`, by how much
-//! processes of the same code differ, which `learn` and `drift` find, and shown as `sheet` and `show` word it, by `terminal`,
-//! `markdown`, `page` and `json`. `docs/comparing.md` says what was chosen and why.
+//! Compares two sets of benchmark results: verdicts with an error rate, and an exit code. `docs/comparing.md` gives
+//! the reasons for the method.
+//!
+//! ```text
+//! Baseline                samples of the runs of a side, read by `crossover_results`
+//!   rows                  matches ids; `steps` finds the tick of a clock
+//! BenchmarkRow, Case      Median of each side, in RunPairs
+//!   constant              subtracts the launch constant
+//!   learn                 for each class: Case -> MeanSquare -> Hypothesis -> DriftModel (`drift`)
+//!   estimate              for some pairs of a case: an Estimate with one or two Distributions
+//!   evidence              CaseEvidence: all pairs, and the best of the planned `analyses`
+//!   judge                 Judged: one error rate for all; its interval is the Judgement
+//!   rows, environment     the judged BenchmarkRow, and differences between the machines
+//! Comparison
+//!   sheet, show, power    cells, sentences, and the power of the comparison
+//!   terminal, markdown, page, json
+//! ```
 
 mod analyses;
 mod case;
 pub mod comparison;
 mod constant;
+mod distribution;
 mod drift;
 mod environment;
 mod estimate;
@@ -16,7 +29,6 @@ mod json;
 mod judge;
 mod learn;
 mod markdown;
-pub mod median;
 mod page;
 mod power;
 mod rows;

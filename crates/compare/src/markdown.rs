@@ -42,6 +42,9 @@ impl Comparison {
                 markdown_table(&quiet)
             );
         }
+        if let Some(note) = self.times_note() {
+            let _ = writeln!(text, "\n{note}");
+        }
         for (heading, lines) in self.remarks(true) {
             let _ = writeln!(text, "\n**{heading}**\n");
             for line in lines {

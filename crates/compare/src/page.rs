@@ -48,6 +48,7 @@ impl Comparison {
                 section {
                     h2 { "Benchmarks" }
                     div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
+                    @if let Some(note) = self.times_note() { p.note { (note) } }
                 }
                 @let launches = self.launches();
                 @if !launches.is_empty() { section id="launches" {

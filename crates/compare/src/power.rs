@@ -47,7 +47,7 @@ impl Comparison {
     }
 
     fn of_class<'a>(&'a self, class: &'a Drift) -> impl Iterator<Item = &'a BenchmarkRow> {
-        self.rows.iter().filter(|row| class.has(row))
+        self.rows.iter().filter(|row| row.is_of(class))
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::analyses::is_analysed_at;
-use crate::case::{Case, Launching, RunPair};
+use crate::case::{Case, FEWEST_SAMPLES, Launching, Median, RunPair};
 use crate::environment::marks;
+use crate::evidence::Drift;
 use crate::judge::{Judged, Judgement};
-use crate::median::{FEWEST_SAMPLES, Location, Median};
 use crate::steps;
-use crate::verdict::{Options, Verdict};
+use crate::verdict::{Location, MOVED_TOGETHER, Options, Verdict};
 use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
@@ -25,18 +25,17 @@ pub struct BenchmarkRow {
     pub id: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The clock of both sides, where it is known and one.
+    /// The clock of both sides, if it is known and the same.
     pub clock: Option<Clock>,
     /// Whether the measurement is known to be no time.
     pub(crate) is_count: bool,
-    /// The time before, ns, or the count: that of the median run. If
-    /// the benchmark is judged, the times of both sides are moved so that they have the judged ratio.
+    /// Measured time of the base in ns, or the count: the median over the runs.
     pub(crate) base_ns: Option<f64>,
-    /// The same for the new side.
+    /// Measured time of the new side in ns, or the count: the median over the runs.
     pub(crate) new_ns: Option<f64>,
-    /// Its class, if the two sides can be compared.
+    /// The class of the benchmark, if the two sides can be compared.
     pub class: Option<Class>,
-    /// Ratio and interval, where the two can be compared.
+    /// Ratio and interval, if the two sides can be compared.
     pub(crate) judgement: Option<Judgement>,
     /// Samples of each run of the base.
     pub base_samples: Vec<usize>,
@@ -46,38 +45,42 @@ pub struct BenchmarkRow {
     pub reason: Option<String>,
     /// Disturbances: throttling, another SM clock.
     pub marks: Vec<String>,
-    /// The nanoseconds that the correction for the launch constant adds to `new_ns`; `None` without one.
+    /// The change of `new_ns` by the correction for the launch constant, ns; `None` without one.
     pub(crate) correction_ns: Option<f64>,
-    /// Why it is not corrected for the launch constant, on a clock with a gate.
+    /// Why a benchmark on a clock with a gate is not corrected for the launch constant.
     pub(crate) uncorrected: Option<&'static str>,
 }
 
 impl BenchmarkRow {
-    /// Takes the verdict and its ratio. The median runs of the two sides need not be of one pair, so
-    /// their times may contradict the ratio: both move by the same factor until they have it, with the
-    /// correction.
-    pub(super) fn take(&mut self, judged: &Judged) {
-        let judgement = judged.judgement();
+    /// Fills in the verdict and its ratio. `remedy` follows the reason for no verdict.
+    pub(super) fn apply(&mut self, judged: &Judged, drifts: &[Drift], remedy: &str) {
         let correction = judged.estimate.correction;
-        let measured = judgement.ratio * correction.unwrap_or(0.0).exp();
-        if let (Some(base), Some(new)) = (self.base_ns, self.new_ns) {
-            let factor = (measured * base / new).sqrt();
-            if factor.is_normal() {
-                self.base_ns = Some(base / factor);
-                self.new_ns = Some(new * factor);
-            }
-        }
-        let taken_off = |base: f64| base * (judgement.ratio - measured);
-        self.correction_ns = correction.and(self.base_ns).map(taken_off);
+        let correction_ns = |(ns, correction): (f64, f64)| ns * (-correction).exp_m1();
+        self.correction_ns = self.new_ns.zip(correction).map(correction_ns);
         self.verdict = judged.verdict;
-        self.judgement = Some(judgement);
-        self.reason = judged.reason.map(str::to_owned);
+        self.judgement = Some(judged.judgement());
+        self.reason = judged.reason.map(|reason| format!("{reason}{remedy}"));
         (self.marks).extend(judged.is_doubted.then(|| IN_DOUBT.to_owned()));
+        let has_moved = drifts.iter().any(|drift| self.moved_with(drift));
+        if has_moved && self.verdict == Verdict::Unsure && self.reason.is_none() {
+            self.reason = Some(MOVED_TOGETHER.to_owned());
+        }
     }
 
-    /// Takes the verdict on samples that have one value on each side. Counts need no statistics. Times may each be off
-    /// by the tick of their clock. Returns why there is no verdict.
-    fn take_constants(
+    /// Whether it is a benchmark of this class.
+    pub(super) fn is_of(&self, drift: &Drift) -> bool {
+        self.class == Some(drift.class) && self.correction_ns.is_some() == drift.is_corrected
+    }
+
+    /// Whether it changed with the others of a class whose changes are in doubt.
+    pub(super) fn moved_with(&self, drift: &Drift) -> bool {
+        let change = self.judgement.map_or(0.0, |judgement| judgement.ratio.ln());
+        drift.doubt.is_some() && self.is_of(drift) && change / drift.centre > 0.5
+    }
+
+    /// Fills in the verdict on samples that have one value on each side. Counts need no statistics. Each time has an
+    /// error of one tick of the clock. Returns why there is no verdict.
+    fn apply_constants(
         &mut self,
         [base, new]: [f64; 2],
         tick: Option<f64>,
@@ -121,23 +124,21 @@ impl BenchmarkRow {
     }
 }
 
-/// Why a benchmark has no verdict though its change is significant with the correction, or without it.
+/// Why a benchmark has no verdict although its change is significant either with or without the correction.
 const IN_DOUBT: &str = "significant only with or only without the correction for the launch constant, \
  which may have changed itself";
 
 /// How the samples of a pair are unsteady. The fastest sample does not depend on the others.
 fn unsteady(pairs: &[Sides<'_>], options: &Options) -> Option<String> {
+    if options.location == Location::Fastest {
+        return None;
+    }
     let sides = pairs.iter().filter_map(Sides::both);
     let mut results = sides.flat_map(|(base, new)| [("base", base), ("new", new)]);
-    let words = |(side, result): (&str, &Sampled)| {
-        let why = result
-            .unsteady()
-            .filter(|_| steps::step([result]).is_none())?;
-        Some(format!("{side}: {why}"))
-    };
-    results
-        .find_map(words)
-        .filter(|_| options.location == Location::Median)
+    results.find_map(|(side, result)| {
+        let why = result.unsteady()?;
+        (steps::step([result]).is_none()).then(|| format!("{side}: {why}"))
+    })
 }
 
 /// Why times that are all equal may have no verdict.
@@ -153,7 +154,7 @@ struct Sides<'a> {
     round: usize,
     base: Option<&'a Sampled>,
     new: Option<&'a Sampled>,
-    /// Choices that differ, if both sides made them.
+    /// The first choice that differs, if both sides made it.
     unlike: Option<String>,
 }
 
@@ -179,7 +180,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
+/// A row for each benchmark of either side, with its case if it is still to be judged.
 pub(super) fn rows(
     base: &[Baseline],
     new: &[Baseline],
@@ -205,19 +206,20 @@ fn row(
     tick: Option<f64>,
     options: &Options,
 ) -> (BenchmarkRow, Option<Case>) {
-    let mut pairs: Vec<Sides<'_>> = (base.iter().zip(new).enumerate())
-        .map(|(round, (b, n))| Sides::of(round, b.results.get(id), n.results.get(id)))
-        .collect();
-    let befores: Vec<&Sampled> = pairs.iter().filter_map(|pair| pair.base).collect();
-    let afters: Vec<&Sampled> = pairs.iter().filter_map(|pair| pair.new).collect();
+    let mut pairs = Vec::from_iter(
+        (base.iter().zip(new).enumerate())
+            .map(|(round, (b, n))| Sides::of(round, b.results.get(id), n.results.get(id))),
+    );
+    let befores = Vec::from_iter(pairs.iter().filter_map(|pair| pair.base));
+    let afters = Vec::from_iter(pairs.iter().filter_map(|pair| pair.new));
     let unlike = without_unlike(&mut pairs);
     let both = || befores.iter().chain(&afters);
-
     let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
-    let one = clocks.first().filter(|_| clocks.len() == 1);
+    let clock = clocks.first().filter(|_| clocks.len() == 1);
     let mut row = BenchmarkRow {
         id: id.to_owned(),
-        clock: one.copied().flatten(),
+        clock: clock.copied().flatten(),
+        is_count: both().any(|s| s.is_count),
         base_ns: centre(pairs.iter().filter_map(|pair| pair.base), options),
         new_ns: centre(pairs.iter().filter_map(|pair| pair.new), options),
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
@@ -227,64 +229,75 @@ fn row(
             .collect(),
         ..BenchmarkRow::default()
     };
-    row.is_count = both().any(|s| s.is_count);
-    let case = if let Some(how) = options.failed.get(id) {
-        row.verdict = Verdict::Failed;
-        Err(Some(how.clone()))
-    } else if let Some(why) = unreadable(id, base, new) {
-        row.verdict = Verdict::Unreadable;
-        Err(Some(why))
-    } else if let Some(how) = new
-        .iter()
-        .find_map(|run| run.failure(id))
-        .filter(|_| afters.is_empty())
-    {
-        row.verdict = Verdict::Failed;
-        Err(Some(how))
-    } else if afters.is_empty() {
-        row.verdict = Verdict::Gone;
-        Err(why_absent(id, new, base))
-    } else if befores.is_empty() {
-        row.verdict = Verdict::New;
-        Err(why_absent(id, base, new))
-    } else {
-        match (constant(&befores), constant(&afters), clocks.len()) {
-            (Some(base), Some(new), 1) if row.clock.is_none() => {
-                let tick = tick.filter(|_| !row.is_count);
-                row.is_count = tick.is_none();
-                let pairs = befores.len().min(afters.len());
-                Err(row.take_constants([base, new], tick, pairs, options.threshold))
-            }
-            // A clock coarser than the benchmark shows the same time for different code.
-            (Some(base), Some(new), 1) if base == new => Err(Some(BELOW_RESOLUTION.to_owned())),
-            _ => case(&row, &pairs, &clocks, options).map_err(Some),
+    if let Some((verdict, reason)) = absence(id, base, new, [&befores, &afters], options) {
+        (row.verdict, row.reason) = (verdict, reason);
+        return (row, None);
+    }
+    let case = match (constant(&befores), constant(&afters), clocks.len()) {
+        (Some(base), Some(new), 1) if row.clock.is_none() => {
+            let tick = tick.filter(|_| !row.is_count);
+            row.is_count = tick.is_none();
+            let pairs = befores.len().min(afters.len());
+            row.reason = row.apply_constants([base, new], tick, pairs, options.threshold);
+            return (row, None);
+        }
+        // A clock coarser than the benchmark shows the same time for different code.
+        (Some(base), Some(new), 1) if base == new => Err(BELOW_RESOLUTION.to_owned()),
+        _ => case(&row, &pairs, &clocks, options),
+    };
+    let case = match case {
+        Ok(case) => case,
+        Err(reason) => {
+            row.reason = Some(reason);
+            return (row, None);
         }
     };
-    if case.as_ref().is_ok_and(|case| case.is_unsteady) {
+    if case.is_unsteady {
         row.marks.extend(unsteady(&pairs, options));
     }
-    let step = case.as_ref().map_or(0.0, |case: &Case| case.step);
-    if step >= options.threshold / 10.0 && !row.is_count {
-        let step = step * row.base_ns.unwrap_or_default();
-        row.marks.push(ticks(step));
+    if case.step >= options.threshold / 10.0 && !row.is_count {
+        row.marks
+            .push(ticks(case.step * row.base_ns.unwrap_or_default()));
     }
-    let case = case.map_err(|reason| row.reason = reason).ok();
-    row.class = case.as_ref().map(|case| case.class);
-    row.uncorrected = case.as_ref().and_then(|case| match case.launching {
-        Launching::Uncorrected(why) => Some(why),
-        _ => None,
-    });
-    (row, case)
+    row.class = Some(case.class);
+    if let Launching::Uncorrected(why) = case.launching {
+        row.uncorrected = Some(why);
+    }
+    (row, Some(case))
 }
 
-/// The value that all samples of these runs have; `None` where they differ, or are too few.
+/// The verdict on a benchmark that failed, cannot be read, or has no result on a side, and its reason.
+fn absence(
+    id: &str,
+    base: &[Baseline],
+    new: &[Baseline],
+    [befores, afters]: [&[&Sampled]; 2],
+    options: &Options,
+) -> Option<(Verdict, Option<String>)> {
+    if let Some(how) = options.failed.get(id) {
+        return Some((Verdict::Failed, Some(how.clone())));
+    }
+    if let Some(why) = unreadable(id, base, new) {
+        return Some((Verdict::Unreadable, Some(why)));
+    }
+    if afters.is_empty() {
+        return Some(match new.iter().find_map(|run| run.failure(id)) {
+            Some(how) => (Verdict::Failed, Some(how)),
+            None => (Verdict::Gone, why_absent(id, new, base)),
+        });
+    }
+    (befores.is_empty()).then(|| (Verdict::New, why_absent(id, base, new)))
+}
+
+/// The one value of all samples of these runs; `None` if they differ or are too few.
 fn constant(runs: &[&Sampled]) -> Option<f64> {
     /// The rounding error of dividing by the iterations.
     const ROUNDING: f64 = 1e-12;
     let first = *runs.first()?.ns.first()?;
     let is_first = |ns: &f64| (ns / first - 1.0).abs() <= ROUNDING;
-    let are = |run: &&Sampled| run.ns.len() >= FEWEST_SAMPLES && run.ns.iter().all(is_first);
-    runs.iter().all(are).then_some(first)
+    let is_constant =
+        |run: &&Sampled| run.ns.len() >= FEWEST_SAMPLES && run.ns.iter().all(is_first);
+    runs.iter().all(is_constant).then_some(first)
 }
 
 /// Why a result of `id` cannot be read. The other runs do not make up for it: a gate would pass by chance.
@@ -312,6 +325,7 @@ fn why_absent(id: &str, side: &[Baseline], other: &[Baseline]) -> Option<String>
 const BELOW_RESOLUTION: &str =
     "below the resolution of its clock: all samples of both sides are equal";
 
+/// The case of a benchmark, or why it cannot be judged.
 fn case(
     row: &BenchmarkRow,
     pairs: &[Sides<'_>],
@@ -319,16 +333,41 @@ fn case(
     options: &Options,
 ) -> Result<Case, String> {
     if clocks.len() > 1 {
-        let names: Vec<&str> = clocks
+        let names = clocks
             .iter()
-            .map(|c| c.map_or("an unknown clock", Clock::name))
-            .collect();
-        return Err(format!(
-            "timed on {}: different quantities",
-            names.join(" and ")
-        ));
+            .map(|clock| clock.map_or("an unknown clock", Clock::name));
+        let names = Vec::from_iter(names).join(" and ");
+        return Err(format!("timed on {names}: different quantities"));
     }
-    let mut judged = Vec::new();
+    let run_pairs = run_pairs(pairs, options)?;
+    let Some(first) = run_pairs.first() else {
+        return Err("no pair of runs has it on both sides".to_owned());
+    };
+    let launches = (pairs.iter()).find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches);
+    let class = Class {
+        is_count: row.is_count,
+        ..Class::of(id::device(&row.id), row.clock, first.base.ns, launches)
+    };
+    let launching = if matches!(row.clock, Some(Clock::EventsGated | Clock::EventsCold)) {
+        launching(pairs, options).map_or_else(Launching::Uncorrected, Launching::Kernels)
+    } else {
+        Launching::Hidden
+    };
+    // Two processes, each with a deviation of its own.
+    let known = (pairs.iter()).find_map(|pair| pair.base?.known_deviation(&row.id));
+    let runs = (pairs.iter()).flat_map(|pair| pair.base.into_iter().chain(pair.new));
+    Ok(Case {
+        launching,
+        is_unsteady: run_pairs.len() == 1 && unsteady(pairs, options).is_some(),
+        step: steps::step(runs).unwrap_or(0.0) / first.base.ns,
+        known_variance: known.map_or(0.0, |deviation| 2.0 * deviation.powi(2)),
+        ..Case::new(class, run_pairs)
+    })
+}
+
+/// The medians of the pairs with results on both sides, or why they cannot be compared.
+fn run_pairs(pairs: &[Sides<'_>], options: &Options) -> Result<Vec<RunPair>, String> {
+    let mut run_pairs = Vec::new();
     for (round, (before, after)) in (pairs.iter()).filter_map(|p| Some((p.round, p.both()?))) {
         // In `ab` each process wrote its own.
         if before.ns == after.ns && !options.on_one_machine {
@@ -342,38 +381,16 @@ fn case(
         };
         let empty_ns = (before.launches.zip(after.launches))
             .map(|sides| <[_; 2]>::from(sides).map(|side| side.empty_kernel_ns()));
-        judged.push(RunPair {
+        run_pairs.push(RunPair {
             empty_ns,
-            ..RunPair::of(round, base, new)
+            ..RunPair::new(round, base, new)
         });
     }
-    let Some(first) = judged.first() else {
-        return Err("no pair of runs has it on both sides".to_owned());
-    };
-    let launches = (pairs.iter()).find_map(|pair| pair.base?.sidecar.as_ref()?.cost.launches);
-    let class = Class {
-        is_count: row.is_count,
-        ..Class::of(id::device(&row.id), row.clock, first.base.ns, launches)
-    };
-    let is_gated = matches!(row.clock, Some(Clock::EventsGated | Clock::EventsCold));
-    let launching = match is_gated {
-        true => launching(pairs, options).map_or_else(Launching::Uncorrected, Launching::Kernels),
-        false => Launching::Hidden,
-    };
-    // Two processes, each with a deviation of its own.
-    let known = (pairs.iter()).find_map(|pair| pair.base?.known_deviation(&row.id));
-    let runs = (pairs.iter()).flat_map(|pair| pair.base.into_iter().chain(pair.new));
-    Ok(Case {
-        launching,
-        is_unsteady: judged.len() == 1 && unsteady(pairs, options).is_some(),
-        step: steps::step(runs).unwrap_or(0.0) / first.base.ns,
-        known_variance: known.map_or(0.0, |deviation| 2.0 * deviation.powi(2)),
-        ..Case::of(class, judged)
-    })
+    Ok(run_pairs)
 }
 
-/// The kernels of an iteration, if both sides launch as many in all pairs, or why it is not corrected for
-/// the launch constant.
+/// The number of kernels in an iteration, if it is the same in all results, or why the benchmark is not corrected
+/// for the launch constant.
 fn launching(pairs: &[Sides<'_>], options: &Options) -> Result<f64, &'static str> {
     let both: Vec<_> = pairs.iter().filter_map(Sides::both).collect();
     if options.location == Location::Fastest {
@@ -383,38 +400,37 @@ fn launching(pairs: &[Sides<'_>], options: &Options) -> Result<f64, &'static str
         return Err("one pair of runs does not show how the benchmarks follow the constant");
     }
     let sides = both.iter().flat_map(|(base, new)| [base, new]);
-    let known: Option<Vec<LaunchConstant>> = sides.map(|side| side.launches).collect();
-    let Some(known) = known else {
-        return Err("the empty kernel was not timed beside each result");
-    };
-    if known.iter().any(|of| of.has_graphs) {
+    let launches: Option<Vec<LaunchConstant>> = sides.map(|side| side.launches).collect();
+    let launches = launches.ok_or("the empty kernel was not timed beside each result")?;
+    if launches.iter().any(|constant| constant.has_graphs) {
         return Err("the nodes of graphs do not have the constant");
     }
-    let kernels = known[0].kernels.filter(|kernels| *kernels > 0.0);
+    let kernels = launches[0].kernels.filter(|kernels| *kernels > 0.0);
     let kernels = kernels.ok_or("the kernels of an iteration were not counted")?;
-    if known.iter().any(|of| of.kernels != Some(kernels)) {
+    if (launches.iter()).any(|constant| constant.kernels != Some(kernels)) {
         return Err("the results launch different numbers of kernels");
     }
     Ok(kernels)
 }
 
-/// Keeps the pairs whose sides made the same choices, if there are any: with different choices they ran
-/// different code of a revision. Returns the differences.
+/// Keeps the pairs whose sides made the same choices, if there are any: with different choices, the code of one
+/// revision differs too. Returns the first difference and the number of pairs that have one.
 fn without_unlike(pairs: &mut Vec<Sides<'_>>) -> Option<String> {
-    let all = pairs.iter().filter_map(Sides::both).count();
-    let unlike: Vec<&String> = (pairs.iter()).filter_map(|p| p.unlike.as_ref()).collect();
-    let (text, number) = (unlike.first().copied().cloned(), unlike.len());
-    if number == all {
-        return text;
+    let whole = pairs.iter().filter_map(Sides::both).count();
+    let unlike = Vec::from_iter(pairs.iter().filter_map(|pair| pair.unlike.clone()));
+    let first = unlike.first();
+    if unlike.len() == whole {
+        return first.cloned();
     }
     pairs.retain(|pair| pair.both().is_some() && pair.unlike.is_none());
+    let number = unlike.len();
     Some(format!(
-        "{} in {number} of {all} pairs, which do not count",
-        text?
+        "{} in {number} of {whole} pairs, which do not count",
+        first?
     ))
 }
 
-/// The median run's, because one run may be far off.
+/// The median over the runs, because one run may be an outlier.
 fn centre<'a>(runs: impl Iterator<Item = &'a Sampled>, options: &Options) -> Option<f64> {
     median(runs.filter_map(|run| options.location.of(&run.ns)))
 }

@@ -6,10 +6,9 @@ use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
 use crate::evidence::Drift;
 use crate::judge::Judgement;
-use crate::median::Location;
 use crate::rows::BenchmarkRow;
 use crate::sheet::{more_pairs, ratio_and_interval};
-use crate::verdict::{CHANGE_ERROR, Layout, Verdict};
+use crate::verdict::{CHANGE_ERROR, Layout, Location, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 use crossover_words::text::visible;
@@ -81,6 +80,14 @@ impl Comparison {
         };
         let threshold = percent_fine(self.options.threshold);
         format!("{times} Changes under {threshold} get no verdict. {rates}")
+    }
+
+    /// Why the quotient of the shown times may differ from the shown change.
+    pub(super) fn times_note(&self) -> Option<&'static str> {
+        (self.drifts.iter().any(|drift| drift.pairs > 1)).then_some(
+            "Each time is the median over the runs of its side, and the change is the mean over the pairs of runs, \
+             so it may differ from the quotient of the times.",
+        )
     }
 
     fn is_of_one_pair(&self) -> bool {
@@ -220,7 +227,7 @@ impl Comparison {
 
     /// The smallest change that stored results can show.
     pub(super) fn finds(&self) -> Option<String> {
-        let moved = |row: &&BenchmarkRow| self.drifts.iter().any(|drift| drift.moved(row));
+        let moved = |row: &&BenchmarkRow| self.drifts.iter().any(|drift| row.moved_with(drift));
         let rows = self.rows.iter().filter(|row| !moved(row));
         let typical = median(rows.filter_map(|row| Some(row.judgement?.resolution)));
         let typical = typical.filter(|_| !self.options.on_one_machine)?;

@@ -37,6 +37,7 @@ impl Comparison {
         if !rows.is_empty() {
             text += &terminal_table(&rows, width.unwrap_or(USUAL));
             text.push('\n');
+            text += &self.times_note().map_or_else(String::new, line);
         }
         // The reasons of those without a verdict follow in a list of their own.
         let has_remark = |row: &&&BenchmarkRow| {

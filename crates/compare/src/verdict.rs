@@ -6,7 +6,7 @@ use std::fmt;
 use regex::Regex;
 use serde::Serialize;
 
-use crate::median::Location;
+use crossover_results::statistics::median::median;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
@@ -30,6 +30,27 @@ pub(crate) const UNSTEADY: &str =
 /// Why benchmarks that changed as most others did are not called from one pair of runs.
 pub(crate) const MOVED_TOGETHER: &str = "it changed with the others, and one pair of runs cannot tell the machine \
  from the code";
+
+/// The statistic of a run's samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Location {
+    /// The median.
+    #[default]
+    Median,
+    /// The fastest sample, for many short processes: other work on the machine only makes a sample slower, and
+    /// leaves one of ten short samples alone even where the median is slower (Chen, Revels, "Robust benchmarking in noisy environments", arXiv:1608.04295, 2016).
+    Fastest,
+}
+
+impl Location {
+    /// This statistic of samples in nanoseconds; `None` without any.
+    pub(crate) fn of(self, ns: &[f64]) -> Option<f64> {
+        match self {
+            Location::Median => median(ns.iter().copied()),
+            Location::Fastest => ns.iter().copied().min_by(f64::total_cmp),
+        }
+    }
+}
 
 /// Where the linker put the functions of both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use anyhow::{Context, bail};
 
 use crate::ab::{Args, NAMES, child};
 use crossover_compare::comparison::{Comparison, compare};
-use crossover_compare::median::Location;
-use crossover_compare::verdict::Options;
+use crossover_compare::verdict::{Location, Options};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::{visible, with_causes};

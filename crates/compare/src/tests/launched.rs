@@ -2,9 +2,8 @@
 
 use crate::case::Launching;
 use crate::comparison::{FailOn, compare};
-use crate::median::Location;
 use crate::tests::simulated::{LAUNCHED, Machine, Planted, Tally, tally_prepared};
-use crate::verdict::{Options, Verdict};
+use crate::verdict::{Location, Options, Verdict};
 use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
@@ -152,7 +151,7 @@ fn sides_of(has_graphs: bool, kernels: impl Fn(usize, usize) -> Option<f64>) -> 
 }
 
 #[test]
-fn times_stay_measured_beside_the_correction_and_the_ratio() {
+fn measured_times_stand_beside_the_correction_and_the_ratio() {
     let [base, new] = sides(6);
     let compared = compare(&base, &new, &Options::default());
     assert_eq!(compared.rows.len(), 12);
@@ -168,10 +167,8 @@ fn times_stay_measured_beside_the_correction_and_the_ratio() {
         // Three pairs of six had the higher level on the new side alone, one on the base alone.
         assert!(after > before + 40.0 && correction < -40.0, "{row:?}");
         assert!((ratio - 1.0).abs() < 2e-3, "{row:?}");
-        assert!(
-            ((after + correction) / before - ratio).abs() < 1e-9,
-            "{row:?}"
-        );
+        // The slope times the mean difference of the empty kernels.
+        assert!((correction + 1.2 * 76.7).abs() < 8.0, "{row:?}");
         assert_eq!(row.verdict, Verdict::Same, "{row:?}");
     }
     let (text, markdown) = (compared.text(true), compared.markdown());

@@ -4,14 +4,15 @@
 mod launched;
 pub(crate) mod simulated;
 
-use crate::case::{Case, RunPair};
+use std::ops::Range;
+
+use crate::case::{Case, Median, RunPair};
 use crate::judge::{Judged, judge};
-use crate::median::{Location, Median};
 use crate::tests::simulated::{
     EVENTS, GATED, Machine, Noise, Random, SHARED, SHORT, Simulated, Tally, WALL, compare, tally,
     tally_of,
 };
-use crate::verdict::{Options, THRESHOLD, TOO_FEW, Verdict};
+use crate::verdict::{Location, Options, THRESHOLD, TOO_FEW, Verdict};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::store::baseline::Baseline;
@@ -27,6 +28,13 @@ pub(super) fn planted(samples: impl IntoIterator<Item = (String, Vec<f64>)>) -> 
     let mut run = Baseline::default();
     run.results = samples.into_iter().map(sampled).collect();
     run
+}
+
+/// A benchmark of 100 ns, with these rounds and the times that `new` gives for them.
+pub(crate) fn case_of(device: Device, rounds: Range<usize>, new: impl Fn(usize) -> f64) -> Case {
+    let median = |ns| Median::of(Location::Median, &[ns; 5]).expect("sound times");
+    let pairs = rounds.map(|round| RunPair::new(round, median(100.0), median(new(round))));
+    Case::new(Class::of(Some(device), None, 1e3, None), pairs.collect())
 }
 
 /// Every twentieth benchmark truly changes.
@@ -428,9 +436,9 @@ fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
     let case = |base: &[f64], new: &[f64], pairs: usize| {
         let [base, new] =
             [base, new].map(|ns| Median::of(Location::Median, ns).expect("sound times"));
-        let pairs = (0..pairs).map(|round| RunPair::of(round, base, new));
+        let pairs = (0..pairs).map(|round| RunPair::new(round, base, new));
         let class = Class::of(Some(Device::Cpu), Some(Clock::Wall), 1e3, None);
-        Case::of(class, pairs.collect())
+        Case::new(class, pairs.collect())
     };
     for far in [1e80, 1e160, 1e300] {
         let apart = [1.0, 1.0, 1.0, 1.0, far, far, far];

@@ -5,11 +5,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 use crate::analyses::is_analysed_at;
-use crate::case::{Case, Launching, RunPair};
+use crate::case::{Case, Launching, Median, RunPair};
 use crate::evidence::Drift;
 use crate::judge::{Judged, judge};
-use crate::median::{Location, Median};
-use crate::verdict::{Options, Verdict};
+use crate::verdict::{Location, Options, Verdict};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::between_processes::Class;
 use crossover_words::Clock;
@@ -277,7 +276,7 @@ impl<'m> Simulated<'m> {
                 Some(_) => Launching::Kernels(kernels(i)),
                 None => Launching::Hidden,
             },
-            ..Case::of(class, Vec::new())
+            ..Case::new(class, Vec::new())
         };
         Self {
             machine,
@@ -320,7 +319,7 @@ impl<'m> Simulated<'m> {
                 constants.map(|(planted, [base, new])| [base[0], new[0] + planted.adds(i, all)[1]]);
             self.cases[i].pairs.push(RunPair {
                 empty_ns,
-                ..RunPair::of(round, base, new)
+                ..RunPair::new(round, base, new)
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Bench executables: how cargo builds and starts them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::ab::layout::{self, Ordered, UserLinker, is_own_variable};
+use crate::ab::layout::{self, Ordered};
+use crate::ab::linker::{UserLinker, is_own_variable};
 use crate::ab::{Args, child};
 use crossover_system::files::forget_cached;
 
@@ -255,6 +256,29 @@ impl Executable {
         }
         moved
     }
+}
+
+/// Has executables whose links take too much of the `seconds` of a pair keep their order, and says why, by their
+/// names.
+pub(super) fn keep_slow_orders<'a>(
+    executables: impl Iterator<Item = &'a mut Executable>,
+    seconds: impl Fn(&str) -> f64,
+) -> BTreeMap<String, String> {
+    let executables = Vec::from_iter(executables);
+    let slow = executables.iter().filter_map(|executable| {
+        let why = executable
+            .order
+            .as_ref()?
+            .too_slow(seconds(&executable.name))?;
+        Some((executable.name.clone(), why))
+    });
+    let slow: BTreeMap<_, _> = slow.collect();
+    for executable in executables {
+        if slow.contains_key(&executable.name) {
+            executable.order = None;
+        }
+    }
+    slow
 }
 
 /// Environment to move the stack of a process by up to a page. Its start depends on the length of the

@@ -5,6 +5,7 @@ mod child;
 mod driven;
 mod executable;
 mod layout;
+mod linker;
 mod null;
 mod pairs;
 mod probe;
@@ -23,7 +24,7 @@ use anyhow::Context;
 
 pub(crate) use crate::ab::executable::{Workspace, record};
 use crate::ab::layout::LayoutChoice;
-pub(crate) use crate::ab::layout::link;
+pub(crate) use crate::ab::linker::link;
 use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
 use crate::ab::subject::Version;
@@ -176,7 +177,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         };
         remarks.push(remark);
     }
-    options.layout = layout::prepare(args, &copies, &mut sides)?;
+    options.layout = subject::order_functions(args, &copies, &mut sides)?;
     if let Some(times) = args.null {
         let label = sides[0].label.clone();
         let choose = || probe::choose(args, &bench_args, &copies, &sides, &mut Vec::new());

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use crate::ab::{Args, NAMES, child};
 use crossover_compare::comparison::{Comparison, compare};
-use crossover_compare::verdict::{Location, Options};
+use crossover_compare::verdict::{Layout, Location, Options};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::{visible, with_causes};
@@ -65,6 +65,8 @@ pub(super) struct Outcome {
     pub(super) seconds: BTreeMap<String, f64>,
     /// Notes that the comparison itself does not contain.
     pub(super) remarks: Vec<String>,
+    /// Executables that keep one order of functions from the second pair on, each with the reason.
+    pub(super) fixed: BTreeMap<String, String>,
     /// Whether no other pair is run.
     pub(super) over: bool,
 }
@@ -129,6 +131,7 @@ pub(super) fn judge(
         },
     };
     pairs.run_first()?;
+    options.layout = and_fixed(options.layout, &pairs.outcome.fixed);
     let confirms = args.budget > 0.0 && !pairs.outcome.over;
     options.screened = if confirms { pairs.first() as usize } else { 0 };
     let mut comparison = match confirms {
@@ -139,6 +142,17 @@ pub(super) fn judge(
     comparison.failures.clone_from(&outcome.failures);
     (comparison.warnings).extend(outcome.remarks.iter().cloned());
     Ok((comparison, outcome))
+}
+
+/// The layout of a comparison in which further executables keep one order.
+fn and_fixed(layout: Layout, fixed: &BTreeMap<String, String>) -> Layout {
+    let earlier = match layout {
+        Layout::Fixed(why) => Some(why),
+        other if fixed.is_empty() => return other,
+        _ => None,
+    };
+    let reasons = fixed.iter().map(|(name, why)| format!("{name}: {why}"));
+    Layout::Fixed(Vec::from_iter(earlier.into_iter().chain(reasons)).join("; "))
 }
 
 /// Keeps a comparison in the folder of its results, shows it, and says how the command ends.

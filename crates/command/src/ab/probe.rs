@@ -12,7 +12,7 @@ use crate::ab::child::{self, Output, RESULT};
 use crate::ab::driven::takes_turns;
 use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
-use crate::ab::processes::{Harness, Processes, pattern};
+use crate::ab::processes::{Harness, Processes, SELECTS_NOTHING, pattern};
 use crate::ab::subject::Version;
 use crate::ab::turns::Turns;
 use crate::ab::worktree::Copies;
@@ -151,9 +151,6 @@ const OPTIONS: [&str; 5] = [
     "--measurement-time 0.05",
 ];
 
-/// A filter that selects no benchmark.
-pub(super) const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
-
 /// Starts the executable to find its kind. With `offers_turns` it may also take turns.
 ///
 /// # Errors
@@ -164,83 +161,24 @@ fn probe(
     limit: Duration,
     offers_turns: bool,
 ) -> anyhow::Result<Probed> {
+    if offers_turns && takes_turns(executable, limit)? {
+        return Ok(Probed::TakesTurns);
+    }
     let name = &executable.name;
     let mut probe = Probe {
         executable,
         limit,
         noise: None,
     };
-    if offers_turns && takes_turns(executable, limit)? {
-        return Ok(Probed::TakesTurns);
-    }
     let given = user.options.concat();
     let filter = user.filter.iter().cloned();
     let listed = probe.list(&Vec::from_iter(given.iter().cloned().chain(filter)))?;
-    if listed.status.is_none() {
-        bail!(
-            "{name} did not list its benchmarks within --turn-limit; a Criterion that does not call \
-             `configure_from_args` ignores `--list`"
-        );
+    if let Some(silent) = probe.silent(&listed, user)? {
+        return Ok(silent);
     }
-    if !listed.succeeded() {
-        // One of another harness, which does not know the user's options.
-        let plain = probe.list(&[])?;
-        return match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
-            true => Ok(Probed::RunsAlone(None, why_empty(name, &plain, user))),
-            false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
-        };
-    }
-    let mut lines = benchmarks(&listed.stdout);
-    if lines.is_empty() {
-        return Ok(Probed::RunsAlone(None, why_empty(name, &listed, user)));
-    }
-    let nothing = [given.clone(), vec![SELECTS_NOTHING.to_owned()]].concat();
-    let nothing = probe.list(&nothing)?.stdout;
-    let mut ignored = benchmarks(&nothing);
-    lines.retain(|line| !ignored.contains(line));
-    probe.noise = (!nothing.trim().is_empty()).then(|| ignored.clone());
-    if probe.noise.is_none() {
-        // Other lines are the beginnings of names.
-        lines = whole_names(&listed.stdout);
-    }
-
-    let wanted: Vec<Vec<String>> = (OPTIONS.iter())
-        .map(|option| option.split(' ').map(str::to_owned).collect())
-        .filter(|option: &Vec<String>| !user.gave(&option[0]))
-        .collect();
-    let gave_all = wanted.is_empty();
-    let mut options = wanted.concat();
-    if !probe.list(&options)?.succeeded() {
-        options.clear();
-        for option in wanted {
-            if probe.list(&option)?.succeeded() {
-                options.extend(option);
-            }
-        }
-    }
-    let knows_one = gave_all || !options.is_empty();
-    options.extend(given);
-
-    let (mut ids, mut selects_plain) = (Vec::new(), false);
-    for line in &lines {
-        // One plain name stands for all of an executable that prints nothing else.
-        let is_plain = probe.noise.is_none() && !is_doubtful(line, &lines);
-        // A name of several lines is selected by no pattern, and left out by its characters.
-        if is_plain && selects_plain || line.contains('\n') {
-            ids.push(line.clone());
-            continue;
-        }
-        match probe.name(&options, line)? {
-            Some(id) => ids.push(id),
-            None if is_plain => {
-                // Others with a plain name would be left out without a word.
-                ids.clear();
-                break;
-            }
-            None => ignored.push(line.clone()),
-        }
-        selects_plain |= is_plain;
-    }
+    let (lines, mut ignored) = probe.sort_lines(&listed, &given)?;
+    let (options, knows_one) = probe.options(user)?;
+    let ids = probe.ids(&options, &lines, &mut ignored)?;
     if ids.is_empty() || !knows_one {
         bail!(
             "{name} lists benchmarks, but knows no option of Criterion's or selects none of them by a \
@@ -293,6 +231,98 @@ impl Probe<'_> {
     fn list(&self, arguments: &[String]) -> anyhow::Result<Output> {
         let mut command = self.executable.command();
         child::output(command.arg("--list").args(arguments), self.limit)
+    }
+
+    /// The kind of an executable that lists no benchmark; `None` if it lists some.
+    ///
+    /// # Errors
+    /// That it cannot list its benchmarks.
+    fn silent(&self, listed: &Output, user: &BenchArgs) -> anyhow::Result<Option<Probed>> {
+        let name = &self.executable.name;
+        let without = |listed: &Output| Probed::RunsAlone(None, why_empty(name, listed, user));
+        if listed.status.is_none() {
+            bail!(
+                "{name} did not list its benchmarks within --turn-limit; a Criterion that does not call \
+                 `configure_from_args` ignores `--list`"
+            );
+        }
+        if listed.succeeded() {
+            let is_empty = benchmarks(&listed.stdout).is_empty();
+            return Ok(is_empty.then(|| without(listed)));
+        }
+        // One of another harness, which does not know the user's options.
+        let plain = self.list(&[])?;
+        match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
+            true => Ok(Some(without(&plain))),
+            false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
+        }
+    }
+
+    /// The lines that may be benchmarks, and those that are printed whatever is selected.
+    fn sort_lines(
+        &mut self,
+        listed: &Output,
+        given: &[String],
+    ) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let nothing = [given, &[SELECTS_NOTHING.to_owned()]].concat();
+        let nothing = self.list(&nothing)?.stdout;
+        if nothing.trim().is_empty() {
+            // Other lines are the beginnings of names.
+            return Ok((whole_names(&listed.stdout), Vec::new()));
+        }
+        let ignored = benchmarks(&nothing);
+        let mut lines = benchmarks(&listed.stdout);
+        lines.retain(|line| !ignored.contains(line));
+        self.noise = Some(ignored.clone());
+        Ok((lines, ignored))
+    }
+
+    /// The options for each process, with those of the user, and whether it knows one of Criterion's.
+    fn options(&self, user: &BenchArgs) -> anyhow::Result<(Vec<String>, bool)> {
+        let wanted: Vec<Vec<String>> = (OPTIONS.iter())
+            .map(|option| option.split(' ').map(str::to_owned).collect())
+            .filter(|option: &Vec<String>| !user.gave(&option[0]))
+            .collect();
+        let gave_all = wanted.is_empty();
+        let mut options = wanted.concat();
+        if !self.list(&options)?.succeeded() {
+            options.clear();
+            for option in wanted {
+                if self.list(&option)?.succeeded() {
+                    options.extend(option);
+                }
+            }
+        }
+        let knows_one = gave_all || !options.is_empty();
+        options.extend(user.options.concat());
+        Ok((options, knows_one))
+    }
+
+    /// The benchmarks that it runs alone; other lines go to `ignored`.
+    fn ids(
+        &self,
+        options: &[String],
+        lines: &[String],
+        ignored: &mut Vec<String>,
+    ) -> anyhow::Result<Vec<String>> {
+        let (mut ids, mut selects_plain) = (Vec::new(), false);
+        for line in lines {
+            // One plain name stands for all of an executable that prints nothing else.
+            let is_plain = self.noise.is_none() && !is_doubtful(line, lines);
+            // A name of several lines is selected by no pattern, and left out by its characters.
+            if is_plain && selects_plain || line.contains('\n') {
+                ids.push(line.clone());
+                continue;
+            }
+            match self.name(options, line)? {
+                Some(id) => ids.push(id),
+                // Others with a plain name would be left out without a word.
+                None if is_plain => return Ok(Vec::new()),
+                None => ignored.push(line.clone()),
+            }
+            selects_plain |= is_plain;
+        }
+        Ok(ids)
     }
 
     /// Whether it takes these options, and its pattern selects this benchmark and no other.

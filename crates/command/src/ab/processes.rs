@@ -3,20 +3,17 @@
 //! to pair. A pair of all benchmarks is complete before the next begins, so those of one benchmark
 //! are spread over the whole time.
 
-use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output, RESULT};
-use crate::ab::executable::Executable;
+use crate::ab::executable::{Executable, keep_slow_orders};
 use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary};
-use crate::ab::probe::SELECTS_NOTHING;
 use crate::ab::worktree::Copies;
-use crossover_advice::turns::{Side, take_turns};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::{BENCHMARK, NEW};
 use crossover_results::store::sampled::Sampled;
@@ -61,6 +58,9 @@ pub(super) fn pattern(id: &str) -> String {
     format!("^{}$", regex::escape(id))
 }
 
+/// A filter that selects no benchmark.
+pub(super) const SELECTS_NOTHING: &str = "crossover-ab-selects-nothing";
+
 /// The benchmarks of both sides.
 pub(super) struct Processes<'a> {
     copies: &'a Copies,
@@ -89,6 +89,28 @@ enum Ran {
     TooLong,
     /// A process failed, and how.
     Failed(String),
+}
+
+/// How a process ended.
+enum Ended {
+    /// With a result, after these seconds.
+    WithResult(Box<Sampled>, f64),
+    /// Its side does not have the benchmark.
+    NotStarted,
+    /// It took longer than it may.
+    TooLong,
+    /// It failed, and how.
+    Failed(String),
+}
+
+/// What the processes of a pair left.
+#[derive(Default)]
+struct PairResults {
+    sides: [Baseline; 2],
+    /// Seconds that its benchmarks took.
+    seconds: f64,
+    /// Benchmarks for which there was no time.
+    unreached: Vec<usize>,
 }
 
 impl<'a> Processes<'a> {
@@ -212,8 +234,8 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// Runs one benchmark on each side, each for so long at most. What the processes left goes to
-    /// `sides`. If it `is_run_again` should it take longer, the first side that does ends the run.
+    /// Runs one benchmark on each side, each for the time `limit` at most. The results go to `sides`. If it
+    /// `is_run_again` should it take longer, the first side that does ends the run.
     ///
     /// # Errors
     /// As [`Sampling::run`].
@@ -225,51 +247,25 @@ impl<'a> Processes<'a> {
         is_run_again: bool,
         sides: &mut [Baseline; 2],
     ) -> anyhow::Result<Ran> {
-        let benchmark = &self.benchmarks[at];
-        // Folders of its own: Criterion stores ids that differ in some characters in one.
-        let homes = pair.homes.each_ref().map(|home| home.join(at.to_string()));
+        let first = (pair.number as usize + at) % 2;
         // A time counts only if the other process has a result too.
-        let (mut left, mut late) = (Vec::new(), None);
-        let run = RefCell::new(|side: usize| {
-            let start = Instant::now();
-            let ran = self.run_on(side, benchmark, &homes[side], None, limit);
-            let Some(output) = ran.map_err(Err)? else {
-                return Ok(None);
-            };
-            if output.status.is_none() && limit < pair.limit {
-                // It may have left something.
-                let _ = fs::remove_dir_all(&homes[side]);
-                if is_run_again {
-                    return Err(Ok(Ran::TooLong));
+        let (mut results, mut late, mut is_quick) = (Vec::new(), None, false);
+        for side in [first, 1 - first] {
+            match self.run_side(side, at, pair, limit, &mut sides[side])? {
+                Ended::NotStarted => {}
+                Ended::WithResult(sampled, seconds) => {
+                    is_quick |= seconds < limit.as_secs_f64() / 2.0;
+                    results.push((side, sampled));
                 }
-                late = Some(side);
-                return Ok(None);
-            }
-            let seconds = start.elapsed().as_secs_f64();
-            match result(&output, &homes[side], &benchmark.own, &mut sides[side]) {
-                Ok(sampled) => left.push((side, sampled)),
-                // While the files that it printed to take their room.
-                Err(how) => {
-                    let failed = || Ran::Failed(format!("{} {how}", pair.run(side)));
-                    return Err(check_temporary().map(|()| failed()));
+                Ended::TooLong if is_run_again => return Ok(Ran::TooLong),
+                Ended::TooLong => late = Some(side),
+                Ended::Failed(how) => {
+                    return Ok(Ran::Failed(format!("{} {how}", pair.run(side))));
                 }
             }
-            Ok(Some(seconds))
-        });
-        let mut a = || (*run.borrow_mut())(0);
-        let mut b = || (*run.borrow_mut())(1);
-        // An error is what ends the run of this benchmark.
-        let mut turns: [&mut dyn Side<Error = anyhow::Result<Ran>>; 2] = [&mut a, &mut b];
-        if !(pair.number as usize + at).is_multiple_of(2) {
-            turns.reverse();
         }
-        let took = match take_turns(&mut turns, Duration::ZERO, |_| true) {
-            Ok(took) => took.concat(),
-            Err(end) => return end,
-        };
         if let Some(side) = late {
-            let is_quick = |seconds: &f64| *seconds < limit.as_secs_f64() / 2.0;
-            return Ok(match took.iter().any(is_quick) {
+            return Ok(match is_quick {
                 true => Ran::Failed(format!(
                     "{} took {:.0} s, more than twice as long as the other side, and was ended",
                     pair.run(side),
@@ -278,10 +274,43 @@ impl<'a> Processes<'a> {
                 false => Ran::TooLong,
             });
         }
-        for (side, sampled) in left {
-            sides[side].results.insert(benchmark.id.clone(), sampled);
+        for (side, sampled) in results {
+            let id = self.benchmarks[at].id.clone();
+            sides[side].results.insert(id, *sampled);
         }
         Ok(Ran::Completely)
+    }
+
+    /// Runs one benchmark on one side. What its process left besides the result goes to `baseline`.
+    ///
+    /// # Errors
+    /// As [`Sampling::run`].
+    fn run_side(
+        &self,
+        side: usize,
+        at: usize,
+        pair: &Pair<'_>,
+        limit: Duration,
+        baseline: &mut Baseline,
+    ) -> anyhow::Result<Ended> {
+        let benchmark = &self.benchmarks[at];
+        // A folder of its own: Criterion stores ids that differ in some characters in one.
+        let home = pair.homes[side].join(at.to_string());
+        let start = Instant::now();
+        let Some(output) = self.run_on(side, benchmark, &home, None, limit)? else {
+            return Ok(Ended::NotStarted);
+        };
+        if output.status.is_none() && limit < pair.limit {
+            // It may have left something.
+            let _ = fs::remove_dir_all(&home);
+            return Ok(Ended::TooLong);
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        match result(&output, &home, &benchmark.own, baseline) {
+            Ok(sampled) => Ok(Ended::WithResult(Box::new(sampled), seconds)),
+            // While the files that it printed to take their room.
+            Err(how) => check_temporary().map(|()| Ended::Failed(how)),
+        }
     }
 
     /// After how long a process of the first pair is ended, and whether its benchmark is then run again,
@@ -338,56 +367,25 @@ impl Sampling for Processes<'_> {
             self.sort_by_time(pair)?;
         }
         let retries = pair.until.map(|until| start + (until - start) / 4);
-        let (mut sides, mut seconds) = (<[Baseline; 2]>::default(), 0.0);
-        let (mut unreached, mut queue) =
-            (Vec::new(), VecDeque::from_iter(0..self.benchmarks.len()));
+        let mut left = PairResults::default();
+        let mut queue = VecDeque::from_iter(0..self.benchmarks.len());
         while let Some(at) = queue.pop_front() {
-            let id = self.benchmarks[at].id.clone();
-            let is_wanted = pair.only.is_none_or(|only| only.contains(&id));
-            if outcome.failed.contains_key(&id) || !is_wanted {
+            let id = &self.benchmarks[at].id;
+            let is_wanted = pair.only.is_none_or(|only| only.contains(id));
+            if outcome.failed.contains_key(id) || !is_wanted {
                 continue;
             }
-            let start = Instant::now();
-            let end = start + Duration::from_secs_f64(self.benchmarks[at].slow);
+            let end = Instant::now() + Duration::from_secs_f64(self.benchmarks[at].slow);
             if pair.until.is_some_and(|until| end > until) {
-                unreached.push(at);
+                left.unreached.push(at);
                 continue;
             }
-            let (limit, is_run_again) = self.patience(at, pair, retries);
-            let room = || {
-                let mut homes = pair.homes.iter();
-                homes.try_for_each(|home| check_room(home))?;
-                check_temporary()
-            };
-            let failed = match self.run_one(at, pair, limit, is_run_again, &mut sides) {
-                Ok(Ran::Completely) => {
-                    let took = start.elapsed().as_secs_f64();
-                    outcome.seconds.insert(id, took);
-                    seconds += took;
-                    continue;
-                }
-                Ok(Ran::TooLong) => {
-                    let benchmark = &mut self.benchmarks[at];
-                    benchmark.patience *= 2.0;
-                    if is_run_again {
-                        queue.push_back(at);
-                    } else {
-                        benchmark.slow = benchmark.slow.max(benchmark.patience);
-                        unreached.push(at);
-                    }
-                    continue;
-                }
-                Ok(Ran::Failed(how)) => room().map(|()| how),
-                Err(error) if child::interrupted() => return Err(error),
-                Err(error) => room().and(Err(error)),
-            };
-            match failed {
-                Ok(how) => {
-                    let failure = format!("{id} of {how}; it is not run again");
-                    outcome.failures.push(failure);
-                    outcome.failed.insert(id, how);
-                }
-                Err(error) if sides.iter().all(|side| side.results.is_empty()) => {
+            match self.run_next(at, pair, retries, &mut left, outcome) {
+                Ok(is_run_again) => queue.extend(is_run_again.then_some(at)),
+                Err(error)
+                    if child::interrupted()
+                        || left.sides.iter().all(|side| side.results.is_empty()) =>
+                {
                     return Err(error);
                 }
                 // The results of this pair so far count.
@@ -398,12 +396,81 @@ impl Sampling for Processes<'_> {
             }
         }
         if pair.number == 1 {
-            outcome.remarks.extend(self.leave_out(&unreached));
+            self.keep_slow_orders(outcome);
+            outcome.remarks.extend(self.leave_out(&left.unreached));
         }
-        for (side, baseline) in outcome.sides.iter_mut().zip(sides) {
+        for (side, baseline) in outcome.sides.iter_mut().zip(left.sides) {
             side.push(baseline);
         }
-        Ok(seconds)
+        Ok(left.seconds)
+    }
+}
+
+impl Processes<'_> {
+    /// Runs one benchmark of a pair. Returns whether it is run again after the others.
+    ///
+    /// # Errors
+    /// As [`Sampling::run`].
+    fn run_next(
+        &mut self,
+        at: usize,
+        pair: &Pair<'_>,
+        retries: Option<Instant>,
+        left: &mut PairResults,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<bool> {
+        let (limit, is_run_again) = self.patience(at, pair, retries);
+        let start = Instant::now();
+        let ran = self.run_one(at, pair, limit, is_run_again, &mut left.sides);
+        let id = self.benchmarks[at].id.clone();
+        // A full disk fails the pair, and no benchmark.
+        if !child::interrupted() && !matches!(ran, Ok(Ran::Completely | Ran::TooLong)) {
+            let mut homes = pair.homes.iter();
+            homes.try_for_each(|home| check_room(home))?;
+            check_temporary()?;
+        }
+        match ran? {
+            Ran::Completely => {
+                let seconds = start.elapsed().as_secs_f64();
+                outcome.seconds.insert(id, seconds);
+                left.seconds += seconds;
+            }
+            Ran::TooLong => {
+                let benchmark = &mut self.benchmarks[at];
+                benchmark.patience *= 2.0;
+                if is_run_again {
+                    return Ok(true);
+                }
+                benchmark.slow = benchmark.slow.max(benchmark.patience);
+                left.unreached.push(at);
+            }
+            Ran::Failed(how) => {
+                let failure = format!("{id} of {how}; it is not run again");
+                outcome.failures.push(failure);
+                outcome.failed.insert(id, how);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Has executables keep one order of functions if links take too much of the time of the first pair.
+    fn keep_slow_orders(&mut self, outcome: &mut Outcome) {
+        let mut seconds = BTreeMap::<String, f64>::new();
+        for benchmark in &self.benchmarks {
+            let of = benchmark.of.iter().zip(&self.harnesses);
+            let harness = of
+                .filter_map(|(of, harnesses)| Some(&harnesses[(*of)?]))
+                .next();
+            let took = outcome.seconds.get(&benchmark.id);
+            if let (Some(harness), Some(took)) = (harness, took) {
+                *seconds.entry(harness.executable.name.clone()).or_default() += took;
+            }
+        }
+        let harnesses = self.harnesses.iter_mut().flatten();
+        let executables = harnesses.map(|harness| &mut harness.executable);
+        outcome.fixed = keep_slow_orders(executables, |name| {
+            seconds.get(name).copied().unwrap_or_default()
+        });
     }
 }
 

@@ -1,17 +1,21 @@
 //! The sides of a comparison: named by the user, copied, built, and their differences besides the code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, anyhow, bail};
 
 use crate::ab::executable::{self, Executable, Workspace, cargo};
-use crate::ab::layout::UserLinker;
+use crate::ab::layout::{LayoutChoice, Ordered};
+use crate::ab::linker::{self, UserLinker};
 use crate::ab::repository::Repository;
 use crate::ab::worktree::Copies;
 use crate::ab::{Args, NAMES, child, surroundings};
+use crossover_compare::verdict::Layout;
+use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// One side.
@@ -192,27 +196,18 @@ impl Version {
         let build = |flags: &[String]| {
             executable::build(cargo(), &record, &copies.target(), flags, linker.as_ref())
         };
-        match build(&[selected, args.build_flags(args.workspace)].concat()) {
-            Ok(executables) => self.executables = executables,
+        self.executables = match build(&[selected, args.build_flags(args.workspace)].concat()) {
+            Ok(executables) => executables,
             Err(error) => {
-                // Other packages of a workspace may build.
-                for package in workspace.packages(args).map(|package| package.name.clone()) {
-                    if child::interrupted() || !args.packages.is_empty() {
-                        break;
-                    }
-                    let one = ["--package".to_owned(), package.clone()];
-                    let benches = args.benches.iter().flat_map(|name| ["--bench", name]);
-                    let benches = benches.map(str::to_owned).collect();
-                    match build(&[one.to_vec(), benches, args.build_flags(false)].concat()) {
-                        Ok(executables) => self.executables.extend(executables),
-                        Err(_) => source.broken.push(package),
-                    }
-                }
-                if self.executables.is_empty() {
+                let packages = workspace.packages(args).map(|package| package.name.clone());
+                let (executables, broken) = build_one_by_one(packages, args, build);
+                if executables.is_empty() {
                     return Err(error.context(self.label.clone()));
                 }
+                source.broken = broken;
+                executables
             }
-        }
+        };
         if has_benches && self.executables.is_empty() && workspace.skipped(args, &[]).is_empty() {
             bail!(
                 "{}: cargo started no bench executable by the runner that `ab` gives it, since cargo's \
@@ -227,6 +222,29 @@ impl Version {
         source.deciding[0] = source.deciding[0].take().or_else(made);
         Ok(())
     }
+}
+
+/// Builds each package of a workspace that does not build as a whole. Returns the executables, and the packages
+/// that do not build.
+fn build_one_by_one(
+    packages: impl Iterator<Item = String>,
+    args: &Args,
+    build: impl Fn(&[String]) -> anyhow::Result<Vec<Executable>>,
+) -> (Vec<Executable>, Vec<String>) {
+    let (mut executables, mut broken) = (Vec::new(), Vec::new());
+    for package in packages {
+        if child::interrupted() || !args.packages.is_empty() {
+            break;
+        }
+        let one = ["--package".to_owned(), package.clone()];
+        let benches = args.benches.iter().flat_map(|name| ["--bench", name]);
+        let benches = benches.map(str::to_owned).collect();
+        match build(&[one.to_vec(), benches, args.build_flags(false)].concat()) {
+            Ok(built) => executables.extend(built),
+            Err(_) => broken.push(package),
+        }
+    }
+    (executables, broken)
 }
 
 /// # Errors
@@ -319,6 +337,58 @@ pub(super) fn equal_but(files: &BTreeSet<String>) -> Option<String> {
     Some(format!(
         "both sides have equal executables; they differ in {first}{others}, which these may read"
     ))
+}
+
+/// Has executables that can be linked in new orders on both sides be linked in these.
+///
+/// # Errors
+/// An interrupt, or that the copies cannot be moved.
+pub(super) fn order_functions(
+    args: &Args,
+    copies: &Copies,
+    sides: &mut [Version; 2],
+) -> anyhow::Result<Layout> {
+    if args.layout == LayoutChoice::Fixed {
+        return Ok(Layout::Fixed("`--layout fixed`".to_owned()));
+    }
+    // Of each executable. The other side's may say the same of files of other names.
+    let mut fixed = BTreeMap::<String, String>::new();
+    for (side, version) in sides.iter_mut().enumerate() {
+        copies.bring(Some(side))?;
+        let built = version.executables.iter().filter_map(Executable::built);
+        linker::remove_others(&copies.target(), &Vec::from_iter(built));
+        for executable in &mut version.executables {
+            let built = executable.built().context("a bundle is not linked again");
+            match built.and_then(|built| Ordered::of(&built)) {
+                Ok(ordered) => executable.order = Some(Rc::new(ordered)),
+                Err(error) if child::interrupted() => return Err(error),
+                Err(error) => {
+                    let why = fixed.entry(executable.name.clone());
+                    why.or_insert_with(|| with_causes(error.as_ref()));
+                }
+            }
+        }
+    }
+    let mut has_random = false;
+    for executable in sides.iter_mut().flat_map(|side| &mut side.executables) {
+        if fixed.contains_key(&executable.name) {
+            executable.order = None;
+        }
+        has_random |= executable.order.is_some();
+    }
+    let mut reasons = BTreeMap::<String, Vec<String>>::new();
+    for (name, why) in fixed {
+        reasons.entry(why).or_default().push(name);
+    }
+    let reasons = reasons.into_iter().map(|(why, names)| match has_random {
+        true => format!("{}: {why}", names.join(", ")),
+        false => why,
+    });
+    let reasons = Vec::from_iter(reasons).join("; ");
+    Ok(match reasons.is_empty() {
+        true => Layout::Random,
+        false => Layout::Fixed(reasons),
+    })
 }
 
 /// The text of a file in a folder or the nearest folder above it, up to `top`.

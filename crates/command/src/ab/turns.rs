@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::ab::Args;
 use crate::ab::driven::{Driven, Pause};
-use crate::ab::executable::Executable;
+use crate::ab::executable::{Executable, keep_slow_orders};
 use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling};
 use crate::ab::worktree::Copies;
@@ -79,6 +79,32 @@ impl<'a> Turns<'a> {
         Ok(self.copies.bring(None)?)
     }
 
+    /// Adds to the outcome how a side failed, if it did, with the benchmarks that it did not finish.
+    fn report_failure(
+        &self,
+        side: usize,
+        ran: &Driven,
+        pair: &Pair<'_>,
+        other: &Baseline,
+        outcome: &mut Outcome,
+    ) {
+        let how = match ran.status {
+            Some(status) if status.success() => return,
+            Some(status) => format!("failed ({status}); its output is above"),
+            None => "hung and was ended".to_owned(),
+        };
+        outcome.over |= ran.status.is_none();
+        let how = format!("{} {how}", pair.run(side));
+        // Benchmarks that only the other side has are neither gone nor new.
+        let verified = self.verified[side].iter().flatten();
+        let verified = BTreeSet::from_iter(verified);
+        let lacking = (other.results.keys()).filter(|id| !verified.contains(id));
+        let failed = lacking.map(|id| (id.clone(), how.clone()));
+        outcome.failed.extend(failed);
+        let failure = format!("{how}; benchmarks that it did not finish are not compared");
+        outcome.failures.push(failure);
+    }
+
     /// The choices of both sides of a pair, so that only their code differs: alternately those of one
     /// side and of the other, two pairs each. Choices that only the other side made are taken from
     /// there, and a side ignores candidates that it lacks.
@@ -144,29 +170,16 @@ impl Sampling for Turns<'_> {
             outcome.remarks.extend(self.different_choices());
         }
         for (side, ran) in ran.iter().enumerate() {
-            let how = match ran.status {
-                Some(status) if status.success() => continue,
-                Some(status) => format!("failed ({status}); its output is above"),
-                None => "hung and was ended".to_owned(),
-            };
-            outcome.over |= ran.status.is_none();
-            let how = format!("{} {how}", pair.run(side));
-            // Benchmarks that only the other side has are neither gone nor new.
-            let verified = self.verified[side]
-                .iter()
-                .flatten()
-                .collect::<BTreeSet<_>>();
-            let lacking = left[1 - side].results.keys();
-            let lacking = lacking.filter(|id| !verified.contains(id));
-            let failed = lacking.map(|id| (id.clone(), how.clone()));
-            outcome.failed.extend(failed);
-            let failure = format!("{how}; benchmarks that it did not finish are not compared");
-            outcome.failures.push(failure);
+            self.report_failure(side, ran, pair, &left[1 - side], outcome);
         }
         for (side, baseline) in outcome.sides.iter_mut().zip(left) {
             side.push(baseline);
         }
         let seconds = took.values().sum();
+        if pair.number == 1 {
+            let executables = self.built.iter_mut().chain(&mut self.executables).flatten();
+            outcome.fixed = keep_slow_orders(executables, |_| seconds);
+        }
         outcome.seconds.extend(took);
         Ok(seconds)
     }

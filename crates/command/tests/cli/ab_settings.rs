@@ -2,6 +2,7 @@
 //! in the user's folder, and each runs its own code.
 
 use std::collections::BTreeSet;
+use std::env::consts::ARCH;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -300,13 +301,22 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
     package.write("around/top/benches/x.rs", &main);
     commit(&package.top(), "distance");
     let log = package.path("log");
-    let run = |options: &str, flags: &str| {
+    // Unless empty, what the user's linker does first where it links again.
+    let run = |options: &str, flags: &str, again: &str| {
         let _ = fs::remove_file(&log);
         let _ = fs::remove_dir_all(package.top().join("target-reports"));
         let options = format!("{FOUR} --run-equal HEAD HEAD {options}");
         let json = compared(
             &package.ab(&options, |ab| {
                 ab.env("RUSTFLAGS", flags);
+                if !again.is_empty() {
+                    let linker = package.path("cc");
+                    let script =
+                        format!("case \"$*\" in *.ordered*) {again};; esac; exec cc \"$@\"");
+                    executable(&linker, &script);
+                    let triple = ARCH.to_uppercase() + "_UNKNOWN_LINUX_GNU";
+                    ab.env(format!("CARGO_TARGET_{triple}_LINKER"), linker);
+                }
             }),
             0,
         );
@@ -337,7 +347,7 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
             "-fuse-ld=lld" => "-Clto=fat -Cembed-bitcode=yes",
             _ => "-Cstrip=debuginfo",
         };
-        let (orders, json) = run("", &format!("-Clink-arg={linker} {flags}"));
+        let (orders, json) = run("", &format!("-Clink-arg={linker} {flags}"), "");
         assert_eq!(json["layout"], "random", "{linker}: {json:#}");
         assert!(orders > 6, "{linker}: {orders}");
         let seeds = ["a1", "b1", "a2", "b4"].map(|run| {
@@ -346,22 +356,36 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         });
         assert_eq!(BTreeSet::from(seeds).len(), 4);
     }
-    let (orders, json) = run("--layout fixed", "");
+    let (orders, json) = run("--layout fixed", "", "");
     assert_eq!(orders, 1);
     holds(
         &json["layout_note"].to_string(),
         "in one order of functions (`--layout fixed`): up to 15 %",
     );
-    for (flags, why) in [
-        ("-Clinker=cc", "rustc did not start its linker through `ab`"),
+    const WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
+    for (flags, again, why) in [
+        (
+            "",
+            "exit 3",
+            "it cannot be linked again: the linker failed (exit status: 3)",
+        ),
+        ("", WORK, "p/x: a link takes 0."),
+        (
+            "-Clinker=cc",
+            "",
+            "rustc did not start its linker through `ab`",
+        ),
         (
             "-Clink-arg=-Wl,-Ttext=0x40000",
+            "",
             "the project chooses the order, with -Wl,-Ttext=0x40000",
         ),
     ] {
         if linked > 0 {
-            let (orders, json) = run("", flags);
-            assert_eq!((orders, &json["layout"]), (1, &"fixed".into()), "{json:#}");
+            let (orders, json) = run("", flags, again);
+            assert_eq!(json["layout"], "fixed", "{json:#}");
+            // The first pair shows that links take too long.
+            assert_eq!(orders, if again == WORK { 3 } else { 1 }, "{json:#}");
             holds(&json["layout_note"].to_string(), why);
         }
     }

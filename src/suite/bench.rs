@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::machine::Package;
+use crate::Package;
 use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;

@@ -1,12 +1,13 @@
 //! The benchmarks of every profile on machines of several sizes, and their inputs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use crossover_suite::suite::{AnyGroup, MachineMemory, Planned, SizeSet};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::golden::part;
+use crate::golden::{folder, hold_file};
 use crate::suite;
 
 const GIB: u64 = 1 << 30;
@@ -134,16 +135,6 @@ fn line(row: &str, sizes: &str, all: &[&Planned]) -> String {
     .join("\t")
 }
 
-pub(crate) fn every_benchmark_is_what_it_was() {
-    let now = pool(CORES[0]).install(lines);
-    for cores in CORES {
-        assert_eq!(pool(cores).install(lines), now, "with {cores} cores");
-    }
-    for (group, lines) in &now {
-        part::hold(group, "benchmarks", &lines.join("\n"), "");
-    }
-}
-
 /// A line for each group: its sizes with the beginning of the digest of their inputs.
 fn digests() -> Vec<String> {
     let of_group = |(at, group): (usize, &AnyGroup)| {
@@ -188,24 +179,30 @@ fn digest(at: usize, size: u64, cores: usize) -> String {
     })
 }
 
-pub(crate) fn every_input_is_what_it_was() {
-    let groups = suite::groups();
-    for (group, line) in groups.iter().zip(digests()) {
-        part::hold(group.name(), "inputs", &line, "");
+pub(crate) fn every_benchmark_and_input_is_what_it_was() {
+    let now = pool(CORES[0]).install(lines);
+    for cores in CORES {
+        assert_eq!(pool(cores).install(lines), now, "with {cores} cores");
+    }
+    let folder = folder().expect("the sources have the folder");
+    for (group, inputs) in suite::groups().iter().zip(digests()) {
+        let inputs = ["", "[inputs]", &inputs].map(str::to_owned);
+        let lines = [&["[benchmarks]".to_owned()], &*now[group.name()], &inputs].concat();
+        hold_file(&folder.join(format!("{}.txt", group.name())), &lines);
     }
 }
 
 pub(crate) fn every_file_is_of_a_group() {
-    let folder = part::folder().expect("the sources have the folder");
-    let mut files: Vec<_> = (std::fs::read_dir(folder).expect("it can be read"))
-        .map(|file| file.expect("it can be read").path())
-        .collect();
+    let folder = folder().expect("the sources have the folder");
+    let files = std::fs::read_dir(folder).expect("it can be read");
+    let mut files = Vec::from_iter(files.map(|file| file.expect("it can be read").file_name()));
     files.sort();
     let groups = suite::groups();
-    let mut of_groups: Vec<_> = groups
-        .iter()
-        .map(|group| part::path(group.name()))
-        .collect();
+    let mut of_groups = Vec::from_iter(
+        groups
+            .iter()
+            .map(|group| OsString::from(format!("{}.txt", group.name()))),
+    );
     of_groups.sort();
     assert_eq!(files, of_groups);
 }

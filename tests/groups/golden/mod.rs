@@ -5,17 +5,15 @@
 //! | --- | --- |
 //! | `[benchmarks]` | a line per row, [tab-separated](benchmarks::COLUMNS) |
 //! | `[inputs]` | the SHA-256 of the inputs of each size, the first eight digits |
-//! | `[recorded calls]` | what each GPU row asks of the driver, by the test `recorded` |
 //!
 //! `CROSSOVER_GOLDEN=write cargo test --test groups golden` writes a change that is meant; its diff is
 //! read.
 
 mod benchmarks;
 mod kernels;
-pub(crate) mod part;
 mod readme;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libtest_mimic::Trial;
 
@@ -25,8 +23,7 @@ macro_rules! named {
 }
 
 const TESTS: &[(&str, fn())] = named![
-    benchmarks::every_benchmark_is_what_it_was,
-    benchmarks::every_input_is_what_it_was,
+    benchmarks::every_benchmark_and_input_is_what_it_was,
     benchmarks::every_file_is_of_a_group,
     readme::documents_list_the_groups_with_their_questions,
     readme::every_group_has_a_heading_and_a_question,
@@ -44,7 +41,7 @@ const COMPILING: &[(&str, fn())] = named![
 
 pub(crate) fn trials() -> Vec<Trial> {
     // A bundle travels without the sources.
-    if part::folder().is_none() {
+    if folder().is_none() {
         return Vec::new();
     }
     let trial = |&(name, test): &(&str, fn())| {
@@ -66,12 +63,31 @@ pub(crate) fn trials() -> Vec<Trial> {
     TESTS.iter().map(trial).chain(compiling).collect()
 }
 
-/// Fails where these are not the lines of a file, or writes them there.
+/// The folder of the files of groups; `None` where the executable travels without the sources.
+fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    folder.is_dir().then_some(folder)
+}
+
+/// Whether the files are to be written anew.
+fn writes() -> bool {
+    std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|value| value == "write")
+}
+
+/// Fails at the first line that is not the file's, or writes the lines there.
 fn hold_file(path: &Path, now: &[String]) {
-    let now = now.join("\n") + "\n";
-    if part::writes() {
-        std::fs::write(path, &now).unwrap();
+    if writes() {
+        std::fs::write(path, now.join("\n") + "\n").unwrap();
     }
     let golden = std::fs::read_to_string(path).unwrap();
-    part::same(&path.display().to_string(), &golden, &now);
+    let golden: Vec<&str> = golden.lines().collect();
+    for at in 0..golden.len().max(now.len()) {
+        let now = now.get(at).map(String::as_str);
+        let (line, file) = (at + 1, path.display());
+        assert_eq!(
+            now,
+            golden.get(at).copied(),
+            "line {line} of {file}. If that is meant, CROSSOVER_GOLDEN=write writes it; read the difference."
+        );
+    }
 }

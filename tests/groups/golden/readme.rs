@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::golden::part::writes;
+use crate::golden::writes;
 use crate::suite;
 
 const BEGIN: &str = "<!-- groups:begin -->\n";

@@ -12,9 +12,9 @@ use crossover_suite::suite::AnyGroup;
 use crossover_suite::workload::RoutineError;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::golden::{PART, Section, open};
+use crate::calls::{RowCalls, open, rows};
 use crate::stand_in::{FAULTS, SMALL_H200, StandIn, expect, mark, plan, said};
-use crate::{part, suite, text};
+use crate::suite;
 
 /// Out of memory, a device that is unavailable, not ready, unknown, and a launch that failed, after which
 /// the context is lost.
@@ -43,22 +43,39 @@ const DISPENSABLE: [(&str, &str); 2] = [
 const COUNTING: &str =
     "cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphGetNodes cuGraphNodeGetType";
 
-type Ended = std::thread::Result<Result<(), RoutineError>>;
+type Ended = std::thread::Result<Result<BTreeMap<String, String>, RoutineError>>;
 
 /// How a row ends with faults, where an error is a panic, and its calls.
-fn run(group: &AnyGroup, section: &Section, faults: &str) -> (Ended, String) {
+fn run(group: &AnyGroup, row: &RowCalls, faults: &str) -> (Ended, String) {
     plan("");
     let gpu = open();
     plan(faults);
-    let (function, size) = section.function_and_size();
     let run = || {
-        let chosen = section.chosen.clone();
-        group.in_phases(function, size, &gpu, chosen, &mut |phase| mark(phase))
+        let chosen = row.chosen.clone();
+        group.in_phases(&row.function, row.size, &gpu, chosen, &mut |phase| {
+            mark(phase)
+        })
     };
     std::panic::set_hook(Box::new(|_| {}));
     let ended = catch_unwind(AssertUnwindSafe(run));
     drop(std::panic::take_hook());
-    (ended.map(|made| made.map(drop)), plan(""))
+    (ended, plan(""))
+}
+
+/// The rows of a group with the choices that they make, so that nothing is calibrated again, and their calls.
+fn with_choices(group: &AnyGroup) -> impl Iterator<Item = (RowCalls, String)> {
+    rows(group).into_iter().map(|mut row| {
+        let (ended, calls) = run(group, &row, "");
+        let Ok(Ok(made)) = ended else {
+            panic!("{}/{}: {ended:?}", row.function, row.size);
+        };
+        if made == row.chosen {
+            return (row, calls);
+        }
+        row.chosen = made;
+        let (_, calls) = run(group, &row, "");
+        (row, calls)
+    })
 }
 
 /// Phase, function and number.
@@ -75,8 +92,7 @@ pub(crate) fn on_several() {
     let mut count = 0;
     let groups = suite::groups();
     for group in groups.iter().filter(|group| GROUPS.contains(&group.name())) {
-        for section in text::sections(&part::read(group.name(), PART)) {
-            let (_, calls) = run(group, &section, "");
+        for (row, calls) in with_choices(group) {
             for line in calls.lines() {
                 let [phase, called, calls] = of_line(line);
                 // Between NCCL's calls that connect, which stand there, there is no way back.
@@ -85,8 +101,8 @@ pub(crate) fn on_several() {
                 }
                 for nth in 1..=calls.parse::<u32>().unwrap() {
                     let fault = format!("{FUNCTION}:{nth}:999:{phase}");
-                    let (ended, _) = run(group, &section, &fault);
-                    assert!(ended.is_ok(), "{}: {fault}", section.row);
+                    let (ended, _) = run(group, &row, &fault);
+                    assert!(ended.is_ok(), "{}: {fault}", row.function);
                     count += 1;
                 }
             }
@@ -100,11 +116,7 @@ pub(crate) fn on_several() {
 pub(crate) fn of_group(at: usize) {
     let group = &suite::groups()[at];
     let (mut count, mut seen, mut ignored) = (0, BTreeSet::new(), Vec::new());
-    for section in text::sections(&part::read(group.name(), PART)) {
-        let row = &section.row;
-        let run = |faults: &str| run(group, &section, faults);
-        let (ended, calls) = run("");
-        assert!(matches!(ended, Ok(Ok(()))), "{row}: {ended:?}");
+    for (row, calls) in with_choices(group) {
         let counts = calls.contains("\tcublas") || calls.contains("\tcufft");
         for line in calls.lines() {
             let [phase, called, calls] = of_line(line);
@@ -117,14 +129,17 @@ pub(crate) fn of_group(at: usize) {
             }
             count += 1;
             let error = ERRORS[count % (ERRORS.len() - 1)];
-            let (ended, _) = run(&format!("{called}:1:{error}:{phase}"));
+            let (ended, _) = run(group, &row, &format!("{called}:1:{error}:{phase}"));
             let is_one = |calls: &str| calls.split(' ').any(|call| call == called);
             let mut dispensable = DISPENSABLE.iter();
             let may_fail = dispensable.any(|(of, calls)| phase == *of && is_one(calls))
                 || phase == "set-up" && counts && is_one(COUNTING);
             let is_noticed = matches!(ended, Ok(Err(_)));
             if !is_noticed && (!may_fail || ended.is_err()) {
-                ignored.push(format!("{row}: {called} fails in {phase}: {ended:?}\n"));
+                let RowCalls { function, size, .. } = &row;
+                ignored.push(format!(
+                    "{function}/{size}: {called} fails in {phase}: {ended:?}\n"
+                ));
             }
         }
     }

@@ -1,12 +1,11 @@
 //! The suite with the recording driver in place of NVIDIA's: this executable starts itself again with
 //! the driver's library on `LD_LIBRARY_PATH`.
 
+mod calls;
 mod faults;
-mod golden;
 mod ranks;
 mod routines;
 mod stand_in;
-mod text;
 mod timing;
 mod whole;
 
@@ -16,10 +15,6 @@ use std::process::ExitCode;
 use crossover_machine::nccl::switch_multicast_off;
 use libtest_mimic::{Arguments, Trial};
 use stand_in::{StandIn, TASK, TWO, said};
-
-/// A group's file of what must not change.
-#[path = "../../../../tests/groups/golden/part.rs"]
-mod part;
 
 /// The suite's own list of groups.
 #[allow(dead_code, reason = "its main function is the bench executable's")]
@@ -121,8 +116,8 @@ fn main() -> ExitCode {
     trials.push(streams.with_ignored_flag(true));
     for (at, group) in suite::groups().iter().enumerate() {
         let name = group.name();
-        let golden = move || golden::group(at);
-        trials.push(inside(&format!("golden::{name}"), TWO, &[], golden));
+        let calls = move || calls::group(at);
+        trials.push(inside(&format!("calls::{name}"), TWO, &[], calls));
         // Its calls are those of other processes.
         if name != "cold_start" {
             let faults = move || faults::of_group(at);

@@ -13,7 +13,7 @@ use crossover_suite::workload::devices::{Path, peer_copy};
 use crossover_suite::workload::transfer::Transfer;
 use crossover_suite::workload::{Device, HostMemory, Prepared, Routine, RoutineError, Workload};
 
-use crate::golden::open;
+use crate::calls::open;
 use crate::stand_in::{mark, phases, plan};
 use crate::suite;
 

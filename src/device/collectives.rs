@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +20,10 @@ use crossover_system::interrupt;
 const LONGEST_CONNECT: Duration = Duration::from_secs(120);
 /// Time between two checks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
+
+/// Whether a thread was left behind in NCCL. The process must then end without `exit`, which would take apart what
+/// NCCL and the driver still use.
+pub(crate) static HANGS: AtomicBool = AtomicBool::new(false);
 
 /// A communicator for each device of this process.
 pub(crate) struct Collectives {
@@ -68,13 +73,14 @@ impl Collectives {
             gpus.iter().map(|gpu| gpu.context().clone()).collect();
         // In a thread of its own, which is left behind if NCCL hangs.
         let (tell, connected) = mpsc::channel();
-        thread::spawn(move || {
+        let thread = thread::spawn(move || {
             let bind = |at: usize| contexts[at].bind_to_thread().called("cuCtxSetCurrent");
             // Communicators that come too late end here, before the contexts, which they need.
             drop(tell.send(nccl.communicators(id, place, bind)));
             drop(contexts);
         });
         let connected = within(LONGEST_CONNECT, &connected);
+        HANGS.fetch_or(connected.is_err() && !thread.is_finished(), Relaxed);
         gpus[0].bind()?;
         Ok(Self {
             nccl,
@@ -88,7 +94,7 @@ impl Collectives {
     /// sums, and the stream. Another context may be current afterwards.
     ///
     /// # Safety
-    /// Both addresses must be memory of the device for `values` values until the operation has run, and be
+    /// Both addresses must be memory of the device for so many values until the operation has run, and be
     /// equal or not overlap.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
 
+pub(crate) use crate::timing::synchronize;
 use crate::timing::{Called, CudaError, bind};
 
 /// Records `event` on `stream`: it happens once the work enqueued so far is done.
@@ -31,16 +32,6 @@ pub(crate) fn order(
     // SAFETY: both are borrowed. cudarc's own function refuses streams of another context.
     unsafe { result::stream::wait_event(then.cu_stream(), event.cu_event(), flags) }
         .called("cuStreamWaitEvent")
-}
-
-/// Waits until `stream` is idle. Then an error of an earlier call that could not return it is reported:
-/// cudarc's own function would return it without waiting.
-pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
-    let context = stream.context();
-    bind(context)?;
-    // SAFETY: the stream is borrowed, so it has not been destroyed.
-    unsafe { result::stream::synchronize(stream.cu_stream()) }.called("cuStreamSynchronize")?;
-    context.check_err().called("cuStreamSynchronize")
 }
 
 /// The places of pinned memory, which may not be initialised. cudarc first waits for an event of the slice,

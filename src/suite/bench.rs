@@ -1,10 +1,13 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::Package;
+use crate::device::collectives::HANGS;
+use crate::machine::Package;
 use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;
@@ -23,6 +26,7 @@ use crossover_report::{profile, write};
 use crossover_results::store::layout::NEW;
 use crossover_results::store::walk::baselines;
 use crossover_system::output;
+use crossover_system::process::end_at_once;
 use crossover_words::text::{visible_lines, with_causes};
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
@@ -65,10 +69,16 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         );
         return ExitCode::from(2);
     }
-    run(package, groups).unwrap_or_else(|error| {
+    let code = run(package, groups).unwrap_or_else(|error| {
         eprintln!("error: {}", visible_lines(&with_causes(&*error)));
         ExitCode::from(2)
-    })
+    });
+    if HANGS.load(Relaxed) {
+        let _ = io::stdout().flush();
+        let is_it = |number: &u8| ExitCode::from(*number) == code;
+        end_at_once((0..=u8::MAX).find(is_it).unwrap_or(1).into());
+    }
+    code
 }
 
 /// Measures the groups one after the other, and reports the results. Another rank than 0 follows rank 0.

@@ -59,13 +59,13 @@ pub(super) fn given() -> Vec<String> {
 }
 
 /// Standard output without Criterion's lines, until this is dropped.
-pub(super) struct FilteredStdout {
+pub(super) struct Hidden {
     out: File,
     /// Receives at the end of what is passed on.
     ended: Receiver<()>,
 }
 
-impl FilteredStdout {
+impl Hidden {
     /// `None` if Criterion's lines are shown, or cannot be distinguished.
     pub(super) fn start() -> Option<Self> {
         is_added().then(Self::filter)?.ok()
@@ -90,7 +90,7 @@ impl FilteredStdout {
     }
 }
 
-impl Drop for FilteredStdout {
+impl Drop for Hidden {
     fn drop(&mut self) {
         /// A child process may hold the pipe open for longer.
         const PATIENCE: Duration = Duration::from_secs(1);

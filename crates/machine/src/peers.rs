@@ -6,7 +6,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
 use crossover_results::model::environment::GpuLink;
-use crossover_timing::{Called, CudaError, bind};
+use crossover_timing::{Called, CudaError, bind, synchronize};
 
 /// The number of devices that the driver shows, once one was probed.
 ///
@@ -115,11 +115,11 @@ impl TriedLink {
                 let [there, here] = contexts;
                 result::memcpy_peer_async(there, to.target, here, from.source, bytes, stream)
                     .called("cuMemcpyPeerAsync")?;
-                from.stream.synchronize().called("cuStreamSynchronize")?;
+                synchronize(&from.stream)?;
                 bind(&to.context)?;
                 result::memcpy_dtoh_async(&mut arrived, to.target, to.stream.cu_stream())
                     .called("cuMemcpyDtoHAsync")?;
-                to.stream.synchronize().called("cuStreamSynchronize")?;
+                synchronize(&to.stream)?;
             }
             if arrived != pattern {
                 return Ok(false);

@@ -13,7 +13,7 @@ use crate::events::EventPair;
 use crate::gate::Gate;
 use crate::launch_state::{LaunchLevels, LaunchProbe, in_second_context};
 use crate::other_streams::EmptyTimes;
-use crate::prepared_launch::bind;
+use crate::prepared_launch::{bind, synchronize};
 use crate::sequence::{Edge, Timeline};
 use crossover_words::Clock;
 
@@ -41,7 +41,7 @@ pub(super) struct ClockedDevice {
 
 impl ClockedDevice {
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
-        self.stream.synchronize().called("cuStreamSynchronize")
+        synchronize(&self.stream)
     }
 
     pub(super) fn events(&self) -> Result<EventPair, CudaError> {

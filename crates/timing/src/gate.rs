@@ -23,7 +23,7 @@ use cudarc::nvrtc::Ptx;
 
 use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
-use crate::prepared_launch::{GATE_TIMEOUT, LAUNCHES_PER_GATE, Launch};
+use crate::prepared_launch::{GATE_TIMEOUT, LAUNCHES_PER_GATE, Launch, synchronize};
 use crossover_words::Clock;
 
 /// How long the trial at the start waits.
@@ -133,7 +133,7 @@ impl Gate {
         // Both kernels are loaded by this first, ungated use.
         self.spin(Duration::ZERO)?;
         self.launch(false)?;
-        self.synchronize()?;
+        synchronize(&self.stream)?;
         // CUDA_SCALE_LAUNCH_QUEUES can make the queue shorter. Under compute-sanitizer it holds a few
         // launches, but no batch.
         for batch in [LAUNCHES_PER_GATE, LAUNCHES_PER_GATE / 4] {
@@ -170,7 +170,7 @@ impl Gate {
         // SAFETY: the kernel takes no arguments.
         let queued = (0..launches).try_for_each(|_| unsafe { empty.launch(&self.stream) });
         self.open();
-        self.synchronize()?;
+        synchronize(&self.stream)?;
         queued?;
         Ok(!self.take_timed_out())
     }
@@ -232,10 +232,6 @@ impl Gate {
     fn timed_out(&self) -> *mut u32 {
         self.words.wrapping_add(1)
     }
-
-    fn synchronize(&self) -> Result<(), CudaError> {
-        self.stream.synchronize().called("cuStreamSynchronize")
-    }
 }
 
 impl Drop for Gate {
@@ -243,7 +239,7 @@ impl Drop for Gate {
         self.open();
         // A gate in flight must have read the word before its memory goes. After a lost
         // context both calls fail, and there is nothing left to release.
-        let _ = self.stream.synchronize();
+        let _ = synchronize(&self.stream);
         // SAFETY: allocated by `malloc_host` in `new`, freed once.
         let _ = unsafe { result::free_host(self.words.cast()) };
     }

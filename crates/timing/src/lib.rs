@@ -66,7 +66,7 @@ pub use on_criterion::{CudaBencherExt, Rate, RateSet, Started};
 #[doc(hidden)]
 pub use panic::catch_panic;
 #[doc(hidden)]
-pub use prepared_launch::bind;
+pub use prepared_launch::{bind, synchronize};
 pub use probe::{DeviceProperties, open, probe};
 pub use range::{Range, range};
 pub use rotating::Rotating;

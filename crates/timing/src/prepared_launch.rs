@@ -132,6 +132,27 @@ pub fn bind(context: &CudaContext) -> Result<(), CudaError> {
     unsafe { result::ctx::set_current(context.cu_ctx()) }.called("cuCtxSetCurrent")
 }
 
+/// Waits until `stream` is idle. Then an error of an earlier call that could not return it is reported:
+/// cudarc's own function would return it without waiting.
+///
+/// # Errors
+/// The driver's, also that of earlier work on the stream.
+#[doc(hidden)]
+pub fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
+    let context = stream.context();
+    bind(context)?;
+    // SAFETY: the stream is borrowed, so it has not been destroyed.
+    unsafe { result::stream::synchronize(stream.cu_stream()) }.called("cuStreamSynchronize")?;
+    context.check_err().called("cuStreamSynchronize")
+}
+
+/// [`synchronize`] for all streams of a context.
+pub(crate) fn synchronize_context(context: &CudaContext) -> Result<(), CudaError> {
+    bind(context)?;
+    result::ctx::synchronize().called("cuCtxSynchronize")?;
+    context.check_err().called("cuCtxSynchronize")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,16 +78,16 @@ unsafe impl EndToEnd for Fft {
     }
 
     /// Equal pieces of whole signals.
-    fn stages(&self, gpu: &Rc<Gpu>, buffers: &Buffers, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
         let signals = BATCH.div_ceil(pieces).next_power_of_two();
         let plan = CufftPlan::new(gpu, self.n, signals)?;
         let values = 2 * self.n * signals;
         let stage = |at: usize| {
-            let [x, y] = [0, 1].map(|place| buffers.piece(place, at * values, values));
+            let [x, y] = [0, 1].map(|place| places.piece(place, at * values, values));
             let plan = plan.clone();
             Stage {
                 uploads: vec![x],
-                // SAFETY: a piece lies within both buffers, which the caller of `of_stages` keeps.
+                // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
                 compute: Box::new(move |_| unsafe {
                     plan.enqueue(Direction::Forward, x.device, y.device)
                 }),
@@ -116,7 +116,7 @@ pub(super) enum Direction {
 pub(super) struct CufftPlan {
     handle: sys::cufftHandle,
     /// Its context and stream outlive the plan.
-    _gpu: Rc<Gpu>,
+    gpu: Rc<Gpu>,
 }
 
 impl CufftPlan {
@@ -134,7 +134,7 @@ impl CufftPlan {
         let made = catch_panic(make).map_err(|_| NO_CUFFT)?;
         let plan = Self {
             handle: made.map_err(error)?,
-            _gpu: gpu.clone(),
+            gpu: gpu.clone(),
         };
         // SAFETY: the plan was just made, and keeps the GPU, with which the stream lives.
         unsafe { result::set_stream(plan.handle, gpu.stream().cu_stream().cast()) }
@@ -161,6 +161,8 @@ impl CufftPlan {
 
 impl Drop for CufftPlan {
     fn drop(&mut self) {
+        // Another context may be current.
+        let _ = self.gpu.bind();
         // SAFETY: made by `new` and destroyed once, while the GPU lives. After the context was lost this
         // fails, which was reported before.
         let _ = unsafe { result::destroy(self.handle) };

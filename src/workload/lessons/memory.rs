@@ -245,7 +245,10 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let waited = self.gpu.stream().synchronize();
+        // Not cudarc's own wait, which is left out where an error is kept, and so is its binding of the context.
+        let _ = self.gpu.bind();
+        // SAFETY: the GPU's own stream.
+        let waited = unsafe { result::stream::synchronize(self.gpu.stream().cu_stream()) };
         self.gpu.context().record_err(waited);
         // SAFETY: made in `new`, destroyed once; everything allocated from it was released.
         let destroyed = unsafe { result::mem_pool::destroy(self.pool) };

@@ -30,7 +30,7 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// The network on this number of tokens.
+    /// On so many tokens.
     pub(crate) fn new(
         model: &Rc<Model>,
         products: Products,

@@ -9,10 +9,9 @@ use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
 use super::records::{KINDS, Record, read};
-use crate::cuda_error::CudaError;
 use crate::device::ClockedDevice;
 use crate::error::TimingError;
-use crate::prepared_launch::bind;
+use crate::prepared_launch::{bind, synchronize_context};
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
 
@@ -107,8 +106,7 @@ impl Bench for OnDevice<'_> {
 
     fn synchronize(&mut self) -> Result<(), Stop> {
         // Waits for all streams, since a benchmark may have its own.
-        let done = self.device.context.synchronize();
-        done.map_err(|e| Stop::Benchmark(CudaError::new("cuCtxSynchronize", e).into()))
+        synchronize_context(&self.device.context).map_err(|e| Stop::Benchmark(e.into()))
     }
 
     fn evict(&mut self) -> Result<(), Stop> {

@@ -96,14 +96,14 @@ pub struct CallRecord {
     pub end: u64,
     /// The calling thread.
     pub thread: u32,
-    /// Correlation id, by which work names the call that launched it.
+    /// Its correlation id, by which work names the call that launched it.
     pub correlation: u32,
 }
 
 /// A range of the code. Its number is its index in [`Recording::ranges`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeRecord {
-    /// Name in the code.
+    /// Its name in the code.
     pub name: String,
     /// The thread, by a number of its own.
     pub thread: u32,

@@ -235,7 +235,7 @@ fn count(per_iteration: f64) -> String {
     }
 }
 
-/// Overhead of recording.
+/// By how much recording made it slower.
 fn recording(s: &Summary) -> String {
     let without = time(s.unrecorded_ns);
     let ratio = s.iteration_ns / s.unrecorded_ns;

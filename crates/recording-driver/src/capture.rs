@@ -7,12 +7,16 @@ use crate::fault::Fault;
 use crate::log;
 use crate::objects::{Capture, Graph, Node, Work};
 use crate::state::{Outcome, State, known};
+use crate::stream::default_stream;
 
 exported! { DRIVER:
     fn cuStreamBeginCapture_v2(state, stream: u64, _mode: u32) {
         let stream = state.usable_stream(stream)?;
         state.check_no_capture("another capture")?;
         let begun = known(&mut state.streams, stream, "stream")?;
+        if stream == default_stream(begun.device) {
+            return Err(fault!(CAPTURE_UNSUPPORTED, "the default stream cannot be captured"));
+        }
         log!("capture {}", begun.name);
         begun.capture = Some(Vec::new());
         state.capture = Some(Capture {
@@ -24,7 +28,6 @@ exported! { DRIVER:
     }
 
     fn cuStreamEndCapture(state, stream: u64) => u64 {
-        let stream = state.usable_stream(stream)?;
         let ended = known(&mut state.streams, stream, "stream")?;
         let name = ended.name.clone();
         let capture = state.capture.take_if(|capture| capture.origin == stream);
@@ -40,6 +43,10 @@ exported! { DRIVER:
             }
         }
         state.events.values_mut().for_each(|e| e.captured = None);
+        let mut graph = Graph { name: String::new(), nodes, has_kept: Arc::default() };
+        if spoiled || forked.is_some() {
+            state.take_unallocated(&graph);
+        }
         if spoiled {
             return Err(fault!(
                 CAPTURE_INVALIDATED,
@@ -52,16 +59,23 @@ exported! { DRIVER:
                 "{forked} joined the capture of {name} and {name} does not wait for it"
             ));
         }
-        let graph = state.names.next("graph");
-        log!("end of capture: {graph} of {} nodes", nodes.len());
+        graph.name = state.names.next("graph");
+        log!("end of capture: {} of {} nodes", graph.name, graph.nodes.len());
         let handle = state.made();
-        let has_kept = Arc::default();
-        state.graphs.insert(handle, Graph { name: graph, nodes, has_kept });
+        state.graphs.insert(handle, graph);
         Ok(handle)
     }
 }
 
 impl State {
+    /// Takes away what a graph that was never launched would have allocated and kept.
+    pub(crate) fn take_unallocated(&mut self, graph: &Graph) {
+        for address in graph.kept() {
+            self.memory.free(address);
+            self.memory.release(address);
+        }
+    }
+
     /// Ends the capture of the process without a graph.
     pub(crate) fn end_capture(&mut self) {
         self.capture = None;

@@ -128,6 +128,9 @@ exported! { DRIVER:
     fn cuGraphDestroy(state, graph: u64) {
         let graph = removed(&mut state.graphs, graph, "graph")?;
         log!("destroy {}", graph.name);
+        if !graph.has_kept.load(Ordering::Relaxed) {
+            state.take_unallocated(&graph);
+        }
         for node in &graph.nodes {
             if let Work::FreeAllocation(address) = node.work {
                 state.memory.release(address);

@@ -29,6 +29,10 @@ pub(crate) struct Pool {
     pub(crate) device: usize,
     /// Other devices that may use its memory.
     pub(crate) peers: BTreeSet<usize>,
+    /// Bytes in use, without those of graphs.
+    pub(crate) used: u64,
+    /// The most bytes in use since this was reset.
+    pub(crate) used_high: u64,
 }
 
 #[derive(Default)]

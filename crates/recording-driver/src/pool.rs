@@ -25,6 +25,10 @@ pub(crate) struct Access {
 
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: u32 = 4;
+/// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
+const USED_CURRENT: u32 = 7;
+/// `CU_MEMPOOL_ATTR_USED_MEM_HIGH`.
+const USED_HIGH: u32 = 8;
 
 /// The handle of a device's default pool.
 pub(crate) fn default_pool(device: usize) -> u64 {
@@ -35,6 +39,10 @@ exported! { DRIVER:
     fn cuDeviceGetDefaultMemPool(state, device: i32) -> u64 {
         state.device(device)?;
         Ok(default_pool(device as usize))
+    }
+
+    fn cuDeviceGetMemPool(state, device: i32) -> u64 {
+        cuDeviceGetDefaultMemPool(state, device)
     }
 
     fn cuMemPoolCreate(state, properties: *const PoolProperties) -> u64 {
@@ -67,9 +75,22 @@ exported! { DRIVER:
     }
 
     fn cuMemPoolSetAttribute(state, pool: u64, attribute: u32, _from: *const u64) {
-        known(&mut state.pools, pool, "memory pool")?;
+        let pool = known(&mut state.pools, pool, "memory pool")?;
         match attribute {
             RELEASE_THRESHOLD => Ok(()),
+            USED_HIGH => {
+                pool.used_high = 0;
+                Ok(())
+            }
+            other => Err(Fault::unknown("a memory pool's attribute", other)),
+        }
+    }
+
+    fn cuMemPoolGetAttribute(state, pool: u64, attribute: u32) => u64 {
+        let pool = known(&mut state.pools, pool, "memory pool")?;
+        match attribute {
+            USED_CURRENT => Ok(pool.used),
+            USED_HIGH => Ok(pool.used_high),
             other => Err(Fault::unknown("a memory pool's attribute", other)),
         }
     }
@@ -90,6 +111,7 @@ exported! { DRIVER:
         let stream = state.usable_stream(stream)?;
         let allocation = state.memory.starting_at(address)?;
         let (name, kind) = (allocation.name.clone(), allocation.kind);
+        let (pool, bytes) = (allocation.pool, allocation.bytes);
         let is_captured = state.streams[&stream].capture.is_some();
         let is_own = |node: &Node| matches!(node.work, Work::Allocation(own) if own == address);
         let mut nodes = state.capture.iter().flat_map(|capture| &capture.nodes);
@@ -103,6 +125,10 @@ exported! { DRIVER:
         if is_captured {
             let free = Work::FreeAllocation(address);
             return state.add_node(stream, free, |on| format!("free {name} on {on}"));
+        }
+        if let Some(pool) = pool.and_then(|pool| state.pools.get_mut(&pool)) {
+            // Memory that a graph allocated was not counted.
+            pool.used = pool.used.saturating_sub(bytes);
         }
         state.enqueue(stream, Work::Free(address), |on| format!("free {name} on {on}"))
     }
@@ -122,6 +148,9 @@ impl State {
             return Ok(address);
         }
         log!("allocate {name} {bytes} B{from} on {on}");
+        let pool = known(&mut self.pools, pool, "memory pool")?;
+        pool.used += bytes as u64;
+        pool.used_high = pool.used_high.max(pool.used);
         Ok(address)
     }
 }

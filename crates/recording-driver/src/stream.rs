@@ -80,7 +80,15 @@ impl State {
         if handle < 2 {
             return Ok(default_stream(device));
         }
-        known(&mut self.streams, handle, "stream")?;
+        let is_captured = known(&mut self.streams, handle, "stream")?
+            .capture
+            .is_some();
+        if is_captured && self.capture.as_ref().is_some_and(|capture| capture.spoiled) {
+            return Err(fault!(
+                CAPTURE_INVALIDATED,
+                "a stream of a capture that an earlier call has spoiled"
+            ));
+        }
         Ok(handle)
     }
 

@@ -14,6 +14,7 @@ use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
 use crate::panic::catch_panic;
 use crate::prepared_launch::bind;
+use crate::sequence;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
 const KERNEL: u32 = 0;
@@ -55,21 +56,68 @@ impl Enqueued {
 impl ClockedDevice {
     /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
-    /// example because it synchronises.
-    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
+    /// example because it synchronises. It runs once before: in a capture nothing may be loaded.
+    ///
+    /// Memory that is allocated in a capture which fails never exists, though the routine may keep it. So a
+    /// routine that allocates is captured only if the number is `required`, and then the failure is an error.
+    pub(crate) fn count(
+        &self,
+        routine: Routine<'_>,
+        required: bool,
+    ) -> Result<Option<Enqueued>, TimingError> {
+        // `capture` would refuse before it begins.
+        if self.is_tracked() {
+            return Ok(None);
+        }
+        let allocates = self.allocates(&mut *routine)?;
+        if allocates && !required {
+            return Ok(None);
+        }
         // A routine that waits for the device may panic at the driver's refusal.
         let mut caught = || {
             catch_panic(&mut *routine)
                 .unwrap_or_else(|message| Err(TimingError::Routine(message.into())))
         };
-        let Ok(captured) = self.capture(&mut caught) else {
-            return Ok(None);
+        let captured = match self.capture(&mut caught) {
+            Ok(captured) => captured,
+            Err(cause) if allocates => return Err(TimingError::not_counted(cause)),
+            Err(_) => return Ok(None),
         };
         let enqueued = captured.enqueued()?;
         let graph = captured.instantiate()?;
         self.replay(&graph)?;
         self.synchronize()?;
         Ok(Some(enqueued))
+    }
+
+    /// Runs `routine` once. Whether it allocates from the device's memory pool: whether more of it was in use
+    /// meanwhile than before.
+    fn allocates(&self, routine: Routine<'_>) -> Result<bool, TimingError> {
+        use sys::CUmemPool_attribute::{
+            CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_HIGH,
+        };
+        let mut window = self.window(routine)?;
+        let mut pool = ptr::null_mut();
+        // SAFETY: the pointer is valid for the write.
+        let status = unsafe { sys::cuDeviceGetMemPool(&mut pool, self.context.cu_device()) };
+        if !self.context.has_async_alloc() || status != sys::CUresult::CUDA_SUCCESS {
+            // cudarc then allocates by a call that no capture allows.
+            return sequence::load(&mut window).map(|()| false);
+        }
+        let used = |attribute| -> Result<u64, CudaError> {
+            let mut bytes = 0u64;
+            // SAFETY: the device's own pool; both attributes are numbers of 64 bits.
+            let status =
+                unsafe { sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) };
+            CudaError::check("cuMemPoolGetAttribute", status).map(|()| bytes)
+        };
+        let before = used(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+        let (high, mut zero) = (CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0u64);
+        // SAFETY: the device's own pool; the attribute is a number of 64 bits, and 0 resets it.
+        let status = unsafe { sys::cuMemPoolSetAttribute(pool, high, (&raw mut zero).cast()) };
+        CudaError::check("cuMemPoolSetAttribute", status)?;
+        sequence::load(&mut window)?;
+        Ok(used(high)? > before)
     }
 
     /// Whether a kernel may begin before the one before it has ended, of this iteration or the one before

@@ -59,6 +59,23 @@ pub enum TimingError {
          iter_awaited, or CPU code with iter_cpu"
     )]
     NothingEnqueued,
+    /// The timed stream is the legacy default stream, beside others that cudarc orders by events.
+    #[error(
+        "the timed stream is the default stream of a context with several streams, and nothing tells whether the \
+         routine's work is on it; time a stream that CudaContext::new_stream made"
+    )]
+    DefaultStream,
+    /// The routine allocates memory and cannot be captured, and the clock needs the number of its launches.
+    #[error(
+        "the launches of an iteration cannot be counted, because it allocates memory and cannot be captured in a \
+         CUDA graph: {cause}; memory that the routine kept of this attempt does not exist. Pass the number of \
+         launches (iter_on, measure_launches), or use the events or the wall clock"
+    )]
+    NotCounted {
+        /// The error of the driver or the routine.
+        #[source]
+        cause: BoxError,
+    },
     /// Work of the routine ran while the gate held the timed stream.
     #[error(
         "the gate does not hold the routine's work: it is on another stream, which does not wait for the timed \
@@ -115,12 +132,19 @@ fn window_in_words(ns: f64) -> String {
 impl TimingError {
     /// The error of a capture, unless `cause` is the loss of the context.
     pub(crate) fn not_captured(cause: TimingError) -> Self {
-        match cause {
+        cause.wrapped(|cause| TimingError::NotCaptured { cause })
+    }
+
+    /// The error of a count, unless `cause` is the loss of the context.
+    pub(crate) fn not_counted(cause: TimingError) -> Self {
+        cause.wrapped(|cause| TimingError::NotCounted { cause })
+    }
+
+    fn wrapped(self, wrap: impl FnOnce(BoxError) -> Self) -> Self {
+        match self {
             cause if cause.is_sticky() => cause,
-            TimingError::Routine(cause) => TimingError::NotCaptured { cause },
-            cause => TimingError::NotCaptured {
-                cause: cause.into(),
-            },
+            TimingError::Routine(cause) => wrap(cause),
+            cause => wrap(cause.into()),
         }
     }
 

@@ -96,10 +96,15 @@ impl CudaTime {
             if captured.enqueued()?.all() == 0 {
                 return Err(TimingError::NothingEnqueued);
             }
-            if let Some(why) = captured.reason_to_run_once()? {
+            let reason = captured.reason_to_run_once()?;
+            let graph = captured.instantiate()?;
+            if let Some(why) = reason {
+                // Memory that the routine keeps has to exist.
+                device.replay(&graph)?;
+                device.synchronize()?;
                 return Err(TimingError::NotCaptured { cause: why.into() });
             }
-            graphs.push(captured.instantiate()?);
+            graphs.push(graph);
         }
         device.synchronize()?;
         Ok(graphs)

@@ -20,7 +20,7 @@ pub(crate) const UNCAPTURED: u32 = 4;
 
 impl CudaTime {
     /// What one iteration launches, by capturing it: a call of a library may launch
-    /// several. `None` where it cannot be captured, and without a device. The captured iteration then runs.
+    /// several. `None` where it cannot be captured or allocates, and without a device. Two iterations run.
     ///
     /// # Errors
     /// The driver's.
@@ -33,7 +33,8 @@ impl CudaTime {
             return Ok(None);
         };
         bind(&device.context)?;
-        device.count(&mut || routine().map_err(|e| TimingError::from(e.into())))
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        device.count(&mut routine, false)
     }
 
     /// Whether kernels of several iterations overlap by programmatic dependent launch. Two of them run.
@@ -55,9 +56,10 @@ impl CudaTime {
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///
-    /// One more iteration is captured in a CUDA graph beforehand, to count its launches, and replayed:
-    /// the gated clock and `submit` size their batches by the count. If it cannot be captured, four
-    /// launches are assumed; [`measure_launches`](Self::measure_launches) is given the number. On
+    /// Beforehand the routine runs once, which loads every kernel, and once more captured in a CUDA graph, to
+    /// count its launches: the gated clock and `submit` size their batches by the count. If it cannot be captured,
+    /// four launches are assumed; [`measure_launches`](Self::measure_launches) is given the number. A routine that
+    /// allocates memory is not captured on `wall` and `events`, and has to be on the other clocks. On
     /// [`Clock::Wall`] each iteration is awaited; for a routine that waits itself there is
     /// [`measure_awaited`](Self::measure_awaited).
     ///
@@ -81,10 +83,8 @@ impl CudaTime {
     /// ```
     ///
     /// If cudarc orders several streams of the context by events, nothing can be captured. The routine then
-    /// runs some twenty times more, behind a gate, to see whether its work is on the timed stream.
-    ///
-    /// A call with one iteration runs the routine once more before that: every kernel is loaded by it
-    /// before the capture, or before a gate closes. Criterion's warm-up starts with such a call.
+    /// runs once while each call on the timed stream fails, to see whether it makes one, and on the gated and cold
+    /// clocks ten times behind a gate.
     ///
     /// # Errors
     /// A call of CUDA or the routine failed, it enqueued nothing, the clock needs a device and there is
@@ -197,10 +197,10 @@ impl CudaTime {
         device.gate.borrow().check(clock)?;
         let is_counted = sample.iteration == Iteration::Uncounted && !self.is_profiling();
         let is_gated = self.effective_clock(clock) == Clock::EventsGated;
-        if sample.iterations == 1 && (is_counted || is_gated) {
+        if sample.iterations == 1 && is_gated && !is_counted {
             sequence::load(&mut device.window(&mut *routine)?)?;
         }
-        sample.iteration = self.counted(sample.iteration, &mut *routine)?;
+        sample.iteration = self.counted(clock, sample.iteration, &mut *routine)?;
         let mut window = device.window(routine)?;
         let nanoseconds = self.alone(|| self.sample(device, &mut window, sample))?;
         device.last_use.set(Some(Instant::now()));
@@ -219,6 +219,7 @@ impl CudaTime {
     /// Counts the launches of an iteration, unless that is needless or impossible.
     pub(crate) fn counted(
         &self,
+        clock: Clock,
         iteration: Iteration,
         routine: Routine<'_>,
     ) -> Result<Iteration, TimingError> {
@@ -227,7 +228,7 @@ impl CudaTime {
             return Ok(iteration);
         };
         bind(&device.context)?;
-        match device.count(routine)?.map(Enqueued::all) {
+        match device.count(routine, is_batched(clock))?.map(Enqueued::all) {
             Some(0) => Err(TimingError::NothingEnqueued),
             count => Ok(Iteration::Launches(count.unwrap_or(UNCAPTURED))),
         }
@@ -276,6 +277,11 @@ impl CudaTime {
             other => unreachable!("{other} has no sequence"),
         }
     }
+}
+
+/// Whether a clock sizes its batches by the launches of an iteration.
+pub(crate) fn is_batched(clock: Clock) -> bool {
+    !matches!(clock, Clock::Wall | Clock::Events)
 }
 
 /// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.

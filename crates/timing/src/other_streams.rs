@@ -1,15 +1,17 @@
 //! Detects work on other streams and devices, which no clock notices, after each sample and outside the
 //! timed window.
 
+use std::ptr;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
-use crate::prepared_launch::bind;
+use crate::panic::catch_panic;
+use crate::prepared_launch::{bind, synchronize_context};
 use crate::sequence;
 
 /// The device may stay busy after a sample for this share of the sample,
@@ -19,9 +21,8 @@ const LEAST_NS: f64 = 20_000.0;
 /// How many samples in a row the device must stay busy for longer. A host that is taken off its core
 /// for a moment waits long only once.
 const TIMES: u32 = 3;
-/// Iterations of a trial, iterations of one that may have no work at all, and how often each trial is made.
+/// Empty kernels of a trial, and how often each trial is made.
 const TRIED: u64 = 4;
-const WITHOUT_WORK: u64 = 32;
 const TRIALS: usize = 5;
 /// How much longer, ns, than the window of held work one may take that is held no longer than it is queued.
 const UNHELD_NS: f64 = 1_000.0;
@@ -69,7 +70,7 @@ impl CudaTime {
             waits.push(ended - begun);
             begun = ended;
         };
-        (device.context.synchronize()).called("cuCtxSynchronize")?;
+        synchronize_context(&device.context)?;
         waited();
         if !device.others.is_empty() {
             let each = device
@@ -162,55 +163,75 @@ impl ClockedDevice {
         self.context.is_managing_stream_synchronization()
     }
 
-    /// Tries a routine that cannot be captured, where there is a gate. The timed stream must get work; if a
-    /// gate is to hold the work (`is_held`), none may run before the gate opens. A routine that waits for its
-    /// work is not judged.
+    /// Tries a routine that cannot be captured. It must use the timed stream; if a gate is to hold the work
+    /// (`is_held`), none may run before the gate opens. A routine that waits for its work is not judged by that.
     ///
     /// # Errors
-    /// [`TimingError::NothingEnqueued`] or [`TimingError::NotHeld`], and those of the routine.
+    /// [`TimingError::NothingEnqueued`], [`TimingError::DefaultStream`] or [`TimingError::NotHeld`], and those of
+    /// the routine.
     pub(crate) fn try_out(&self, routine: Routine<'_>, is_held: bool) -> Result<(), TimingError> {
-        if self.gate.borrow().off().is_some() {
-            return Ok(());
-        }
-        let empty = self.empty_times()?;
         let begun = Instant::now();
         sequence::load(&mut self.window(&mut *routine)?)?;
         // Work that is not held is done by then.
         let pause = 2 * begun.elapsed() + Duration::from_micros(50);
-        let mut middle = |iterations, pause| -> Result<Option<f64>, TimingError> {
+        if !self.uses_timed_stream(&mut *routine)? {
+            return Err(TimingError::NothingEnqueued);
+        }
+        if !is_held || self.gate.borrow().off().is_some() {
+            return Ok(());
+        }
+        let empty = self.empty_times()?;
+        let mut middle = |pause| -> Result<Option<f64>, TimingError> {
             let mut samples = [0.0; TRIALS];
             for sample in &mut samples {
                 let mut window = self.window(&mut *routine)?;
                 window.is_trial = true;
                 window.pause = pause;
-                match sequence::gated(&mut window, iterations, iterations) {
+                match sequence::gated(&mut window, 1, 1) {
                     Err(TimingError::GateTimeout) => return Ok(None),
                     ns => *sample = ns?,
                 }
                 // What is not held must not run into the next trial.
-                self.context.synchronize().called("cuCtxSynchronize")?;
+                synchronize_context(&self.context)?;
             }
             samples.sort_unstable_by(f64::total_cmp);
             Ok(Some(samples[TRIALS / 2]))
         };
-        let Some(several) = middle(TRIED, Duration::ZERO)? else {
-            return Ok(());
-        };
-        if empty.is_less(several, 1, TRIED) {
-            // On a clock without a gate, waiting for another stream is work, however short.
-            let is_nothing = |ns| empty.is_less(ns, 1, 1);
-            if is_held || middle(WITHOUT_WORK, Duration::ZERO)?.is_some_and(is_nothing) {
-                return Err(TimingError::NothingEnqueued);
-            }
-        }
-        if is_held
-            && let Some(at_once) = middle(1, Duration::ZERO)?
-            && let Some(held) = middle(1, pause)?
+        if let Some(at_once) = middle(Duration::ZERO)?
+            && let Some(held) = middle(pause)?
             && at_once - empty.window > 2.0 * (held - empty.window).max(0.0) + UNHELD_NS
         {
             return Err(TimingError::NotHeld);
         }
         Ok(())
+    }
+
+    /// Whether `routine` makes a call on the timed stream. The stream is in an invalidated capture, in which every
+    /// call on it fails and does nothing, until the capture is ended: the routine fails, or cudarc keeps the error.
+    /// So the routine has to work otherwise. What it frees on the stream in this call is leaked.
+    fn uses_timed_stream(&self, routine: Routine<'_>) -> Result<bool, TimingError> {
+        let stream = self.stream.cu_stream();
+        // Other streams are not captured, and may do what a capture of this thread would forbid.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        match self.stream.begin_capture(mode) {
+            Err(DriverError(sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)) => {
+                return Err(TimingError::DefaultStream);
+            }
+            begun => begun.called("cuStreamBeginCapture")?,
+        }
+        // SAFETY: the stream is alive. The host may not wait for a captured stream: this invalidates the capture.
+        let waited = unsafe { result::stream::synchronize(stream) };
+        let ran = catch_panic(&mut *routine);
+        let mut graph = ptr::null_mut();
+        // SAFETY: the stream is alive, and the pointer valid for the write. An invalidated capture leaves no graph.
+        let ended = unsafe { sys::cuStreamEndCapture(stream, &mut graph) };
+        let kept = self.context.check_err();
+        synchronize_context(&self.context)?;
+        if waited.is_ok() || ended == sys::CUresult::CUDA_SUCCESS {
+            let message = "it did not end an invalidated capture as such";
+            return Err(CudaError::with_message("cuStreamEndCapture", message).into());
+        }
+        Ok(kept.is_err() || !matches!(ran, Ok(Ok(()))))
     }
 
     /// Requires that a sample behind a gate took longer than nothing, where no capture has shown the work.

@@ -105,9 +105,9 @@ fn mean(earlier: &Point, new: &Point) -> Point {
 /// The name, closures, sizes, version, profile and machine that a result holds for.
 pub(super) struct Key {
     pub(super) name: String,
-    /// Version of the code, from the caller.
+    /// Of the code, from the caller.
     version: String,
-    /// Names of the closures.
+    /// Of the closures.
     pub(super) names: Vec<String>,
     sizes: Vec<usize>,
     here: HostInfo,

@@ -20,9 +20,9 @@ pub(super) struct Load(Instant, Option<Ticks>);
 struct Ticks {
     /// All processors, busy or not.
     all: f64,
-    /// Busy ticks of all programs.
+    /// Those of all programs.
     busy: f64,
-    /// Ticks of this process and of its children that ended.
+    /// Those of this process and of its children that ended.
     own: f64,
 }
 

@@ -178,6 +178,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test_with("hidden on a second device", TWO, 1, &[], hidden),
         test("joined", TWO, joined),
         test("beside", exact, beside),
+        test("kept", exact, kept),
         test("graphs", TWO, graphs),
         test("raw", TWO, |on| {
             let raw = on.stream.cu_stream().cast();
@@ -476,13 +477,16 @@ fn hidden(on: On) -> Result<(), BoxError> {
     on.is_known(&on.time)
 }
 
-/// cudarc's event tracking lets nothing be captured. A routine without work on the timed stream is found on every
-/// clock, and one whose memory is freed there after the work is not.
-fn beside(_: On) -> Result<(), BoxError> {
+/// cudarc's event tracking lets nothing be captured. A routine without a call on the timed stream is found on every
+/// clock. One whose memory is freed there after the work is right on the clocks without a gate.
+fn beside(on: On) -> Result<(), BoxError> {
+    const BYTES: usize = 4 << 20;
+    // At the bandwidth of the H200's description.
+    let set_ns = BYTES as f64 / 4_800.0;
     let context = CudaContext::new(0)?;
     let [stream, other] = [context.new_stream()?, context.new_stream()?];
     let time = ignoring(CudaTime::on_stream(&stream, GateMode::Auto)?);
-    let mut memory = other.alloc_zeros::<u8>(16 << 20)?;
+    let mut memory = other.alloc_zeros::<u8>(BYTES)?;
     let mut elsewhere = || other.memset_zeros(&mut memory);
     for &clock in Clock::ALL {
         for launches in [None, Some(1)] {
@@ -494,14 +498,76 @@ fn beside(_: On) -> Result<(), BoxError> {
             assert!(is_found, "{clock}: {measured:?}");
         }
     }
-    let mut pooled = || {
-        let mut memory = stream.alloc_zeros::<u8>(64)?;
+    let mut freed = || {
+        // SAFETY: nothing reads it before it is written.
+        let mut memory = unsafe { stream.alloc::<u8>(BYTES) }?;
         other.memset_zeros(&mut memory)
     };
     for &clock in Clock::ALL {
-        assert!(time.measure(clock, 10, &mut pooled)? > 0.0, "{clock}");
+        let measured = time.measure(clock, 10, &mut freed);
+        let is_right = |ns: f64| clock == Clock::Submit || ns > 9.0 * set_ns;
+        match measured {
+            Ok(ns) => assert!(is_right(ns), "{clock}: {ns}"),
+            Err(TimingError::NothingEnqueued | TimingError::NotHeld) => {
+                assert!(is_gated(clock), "{clock}")
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(())
+    // The stream works again after a trial.
+    let mut own = || stream.memset_zeros(&mut memory);
+    for &clock in Clock::ALL {
+        assert!(time.measure(clock, 10, &mut own)? > 0.0, "{clock}");
+    }
+    let time = ignoring(CudaTime::on_stream(
+        &context.default_stream(),
+        GateMode::Auto,
+    )?);
+    let error = time.measure(Clock::Wall, 10, || other.memset_zeros(&mut memory));
+    assert!(
+        matches!(error, Err(TimingError::DefaultStream)),
+        "{error:?}"
+    );
+    on.is_known(&on.time)
+}
+
+fn is_gated(clock: Clock) -> bool {
+    matches!(clock, Clock::EventsGated | Clock::EventsCold)
+}
+
+/// A routine may keep what it allocates, in each call or in place of what it had: that memory exists, or the
+/// measurement is an error.
+fn kept(on: On) -> Result<(), BoxError> {
+    for &clock in Clock::ALL {
+        for keeps_all in [false, true] {
+            let mut kept = Vec::new();
+            let measured = on.time.measure(clock, 10, || -> Result<(), BoxError> {
+                let memory = on.stream.alloc_zeros::<u8>(64)?;
+                kept.truncate(if keeps_all { usize::MAX } else { 0 });
+                kept.push(memory);
+                Ok(on.stream.synchronize()?)
+            });
+            let is_counted = is_gated(clock) || clock == Clock::Submit;
+            match measured {
+                Ok(ns) => assert!(ns > 0.0 && !is_counted, "{clock}"),
+                Err(TimingError::NotCounted { .. }) => {
+                    assert!(is_counted, "{clock}");
+                    kept.into_iter().for_each(std::mem::forget);
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            for memory in &mut kept {
+                on.stream.memset_zeros(memory)?;
+            }
+            on.stream.synchronize()?;
+        }
+    }
+    // What is freed in the same iteration is counted.
+    let routine = || on.stream.alloc_zeros::<u8>(64).map(drop);
+    let ns = on.time.measure(Clock::EventsGated, 10, routine)?;
+    assert!(ns > 0.0);
+    on.is_known(&on.time)
 }
 
 /// Work on another stream that the timed one waits for.
@@ -555,6 +621,10 @@ fn graphs(on: On) -> Result<(), BoxError> {
             ),
         }
     }
+    for memory in &mut kept {
+        on.stream.memset_zeros(memory)?;
+    }
+    on.stream.synchronize()?;
     let mut device = on.stream.alloc_zeros::<u8>(64)?;
     let panics = || -> Result<(), CudaError> { panic!("in a capture") };
     let capture = || Graph::capture(&on.stream, panics);

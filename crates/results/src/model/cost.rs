@@ -19,31 +19,31 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Sets the floating-point operations.
+    /// With so many floating-point operations.
     pub fn flop(mut self, flop: f64) -> Self {
         self.flop = Some(flop);
         self
     }
 
-    /// Sets the bytes through memory.
+    /// With so many bytes through memory.
     pub fn bytes(mut self, bytes: f64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// Sets how many of the bytes through memory are written.
+    /// With so many of the bytes through memory written.
     pub fn written(mut self, written: f64) -> Self {
         self.written = Some(written);
         self
     }
 
-    /// Sets the bytes over the link, each way.
+    /// With so many bytes over the link each way.
     pub fn over_link(mut self, to_device: f64, to_host: f64) -> Self {
         self.link_bytes = Some(LinkBytes::new(to_device, to_host));
         self
     }
 
-    /// Sets the number of kernels.
+    /// With so many kernels.
     pub fn launches(mut self, launches: u32) -> Self {
         self.launches = Some(launches);
         self

@@ -11,7 +11,7 @@ pub struct GroupInfo {
     pub group: String,
     /// Heading.
     pub title: String,
-    /// The question of the group, a sentence.
+    /// Its question, a sentence.
     pub question: String,
     /// Symbol of the size, such as `N`.
     pub symbol: String,

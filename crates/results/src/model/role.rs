@@ -30,8 +30,7 @@ pub struct Role {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pieces: u32,
     /// Which part of a machine's work is measured.
-    #[serde(rename = "does")]
-    pub measures: Measures,
+    pub does: Measures,
     /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
@@ -49,7 +48,7 @@ pub struct Role {
 impl Role {
     /// Whether one thread of the host does all that the host does.
     pub fn is_driven_by_one_thread(&self) -> bool {
-        let threads = matches!(self.measures, Measures::Loads(1..) | Measures::Starts(_));
+        let threads = matches!(self.does, Measures::Loads(1..) | Measures::Starts(_));
         self.threads != Some(Threads::All) && !threads
     }
 
@@ -62,7 +61,7 @@ impl Role {
             format: Format::F32,
             split: None,
             pieces: 1,
-            measures: Measures::Computes,
+            does: Measures::Computes,
             library: None,
             devices: None,
             method: None,
@@ -70,7 +69,7 @@ impl Role {
         }
     }
 
-    /// Whether steps run on the CPU between device steps.
+    /// Whether its data start and end in device memory and leave it in between.
     pub fn leaves_the_device(&self) -> bool {
         self.launches == Some(Launches::PartlyOnCpu)
     }
@@ -334,7 +333,7 @@ mod tests {
                 run: Some(1024),
             }),
             pieces: 8,
-            measures: Measures::Copies(CopyDirection::InPlace),
+            does: Measures::Copies(CopyDirection::InPlace),
             library: Some(Library::Cublas),
             devices: Some(Devices::Gathered),
             method: Some("another".to_owned()),

@@ -29,7 +29,7 @@ pub struct Baseline {
     folders: BTreeMap<String, PathBuf>,
 }
 
-/// A value or the reason for its absence, and further problems.
+/// What was read, or why not, and what is wrong beside it.
 type WithProblems<T> = (Result<T, Unreadable>, Vec<Unreadable>);
 
 impl Baseline {

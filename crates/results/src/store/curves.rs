@@ -65,7 +65,7 @@ pub struct Benchmark {
     /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// Calibrated choices, by name.
+    /// Its calibrated choices, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks of the suite.
@@ -73,7 +73,7 @@ pub struct Benchmark {
     pub notes: Vec<String>,
     /// The run it comes from.
     pub run: Option<String>,
-    /// Folder of the result, the parent of `new/`; empty in a record.
+    /// Its folder, the parent of `new/`; empty in a record.
     #[serde(skip)]
     pub dir: PathBuf,
 }
@@ -124,15 +124,6 @@ impl Benchmark {
         })
     }
 
-    /// Standard deviation of the logarithm of another process's median, as it is known of GPU code like this;
-    /// `None` of CPU code, which differs by the machine, and of results without a sidecar of the suite.
-    pub fn known_deviation(id: &str, sampled: &Sampled) -> Option<f64> {
-        sampled.sidecar.as_ref()?;
-        let benchmark = Self::of(id, PathBuf::new(), sampled).ok()?;
-        let is_known = benchmark.device == Device::Gpu;
-        is_known.then(|| benchmark.deviation(&BetweenProcesses::default()))
-    }
-
     /// The flaw of a stored result, in words.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let sound = |n: f64| positive(n).is_some();
@@ -159,7 +150,7 @@ impl Benchmark {
     /// Standard deviation of the logarithm of another process's median, where processes differ by `spread`.
     pub(crate) fn deviation(&self, spread: &BetweenProcesses) -> f64 {
         // Each of its samples is a process.
-        if let Measures::Starts(_) = self.role.measures {
+        if let Measures::Starts(_) = self.role.does {
             return 0.0;
         }
         let (launched, kernels) = (self.role.launches, self.cost.launches);
@@ -227,7 +218,7 @@ pub struct Series {
     pub implementation: String,
     /// The clock of each of its points.
     pub clock: Option<Clock>,
-    /// The work of the implementation, and the way that it is done.
+    /// Its work, and the way that it is done.
     pub role: Role,
     /// At least one, sizes ascending and distinct.
     pub points: Vec<Benchmark>,
@@ -289,7 +280,7 @@ impl Series {
 
     /// Whether it computes, and does not only copy, allocate or start something.
     pub fn computes(&self) -> bool {
-        self.role.measures == Measures::Computes
+        self.role.does == Measures::Computes
     }
 
     /// Whether it is on the side that the GPU is compared with: of the CPU, or of one GPU of several.
@@ -300,7 +291,7 @@ impl Series {
         }
     }
 
-    /// The steady points.
+    /// Its steady points.
     pub fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
         self.points.iter().filter(|b| b.unsteady.is_none())
     }
@@ -326,9 +317,9 @@ impl Series {
 pub struct Group {
     /// First part of the ids.
     pub name: String,
-    /// Description of the group.
+    /// Its description.
     pub topic: GroupInfo,
-    /// Place among the groups: those of the newest run first.
+    /// Its place among the groups: those of the newest run first.
     pub place: (usize, usize),
     /// At least one.
     pub series: Vec<Series>,
@@ -374,7 +365,7 @@ impl Group {
         all
     }
 
-    /// The group with some of its benchmarks; `None` where nothing is left.
+    /// The same with some of the benchmarks; `None` where nothing is left.
     pub(super) fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
         let series: Vec<Series> = self.series.iter().filter_map(|s| s.only(keep)).collect();
         (!series.is_empty()).then(|| Self {

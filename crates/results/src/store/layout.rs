@@ -16,27 +16,27 @@ use std::path::{Path, PathBuf};
 /// The baseline that Criterion writes in every run.
 pub const NEW: &str = "new";
 
-/// Prefix of the folders that keep replaced results.
+/// Begins the name of the folder that keeps what an attempt replaces.
 const EARLIER: &str = ".earlier-";
 
-/// Prefix of temporary files.
+/// Begins the name of what is being written and has not got its own name yet.
 pub(crate) use crossover_words::files::TEMPORARY;
 
-/// Criterion's folder beside the baselines: how the newest result differs from the one before.
+/// Of Criterion, beside the baselines: how the newest result differs from the one before.
 pub const CHANGE: &str = "change";
-/// Criterion's folder beside the baselines: pages.
+/// Of Criterion, beside the baselines: its pages.
 pub const REPORT: &str = "report";
 
-/// Criterion's folder beside the baselines: where it has a profiler put its files.
+/// Of Criterion, beside the baselines: where it has a profiler put its files.
 pub const PROFILE: &str = "profile";
 
-/// Criterion's file with the parts of the id.
+/// Of Criterion: the parts of the id.
 pub const BENCHMARK: &str = "benchmark.json";
-/// Criterion's file with median, mean and their intervals.
+/// Of Criterion: median, mean and their intervals.
 pub const ESTIMATES: &str = "estimates.json";
-/// Criterion's file with iterations and time of each sample.
+/// Of Criterion: iterations and time of each sample.
 pub const SAMPLE: &str = crossover_words::sidecar::SAMPLES;
-/// Criterion's file with the bounds beyond which a sample is an outlier.
+/// Of Criterion: the bounds beyond which a sample is an outlier.
 pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.

@@ -6,8 +6,7 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
 use crate::error::TimingError;
-use crate::measure::UNCAPTURED;
-use crate::sequence;
+use crate::measure::{UNCAPTURED, is_batched};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -29,7 +28,11 @@ impl CudaTime {
                     benchmarks.launches.take();
                     self.begin_benchmark(benchmark, &mut *routine)?
                 }
-                _ => self.counted(benchmark.iteration.unwrap_or_default(), &mut *routine)?,
+                _ => self.counted(
+                    clock,
+                    benchmark.iteration.unwrap_or_default(),
+                    &mut *routine,
+                )?,
             };
             benchmarks.counted.set(iteration);
         }
@@ -116,10 +119,9 @@ impl CudaTime {
             return Ok(iteration);
         }
         self.say_constant(clock)?;
-        // In a capture nothing may be loaded.
-        sequence::load(&mut device.window(&mut *routine)?)?;
         self.try_out(clock, &mut *routine)?;
-        launches.enqueued = device.count(&mut *routine)?;
+        let required = iteration == Iteration::Uncounted && is_batched(clock);
+        launches.enqueued = device.count(&mut *routine, required)?;
         benchmarks.launches.set(launches);
         let made = launches.enqueued.map(Enqueued::all);
         if made == Some(0) {
@@ -128,8 +130,8 @@ impl CudaTime {
         if let Some(line) = miscounted(clock, iteration, made) {
             benchmarks.say(line);
         }
-        let is_batched = matches!(clock, Clock::Events | Clock::EventsGated);
-        if is_batched && made.is_some() && device.overlaps(routine)? {
+        let overlap_shows = matches!(clock, Clock::Events | Clock::EventsGated);
+        if overlap_shows && made.is_some() && device.overlaps(routine)? {
             benchmarks.say(OVERLAPS.to_owned());
         }
         Ok(match iteration {

@@ -94,7 +94,7 @@ impl Collectives {
     /// sums, and the stream. Another context may be current afterwards.
     ///
     /// # Safety
-    /// Both addresses must be memory of the device for so many values until the operation has run, and be
+    /// Both addresses must be memory of the device for `values` values until the operation has run, and be
     /// equal or not overlap.
     ///
     /// # Errors

@@ -77,7 +77,7 @@ pub struct Gpu {
     collectives: OnceCell<Result<Rc<Collectives>, Absence>>,
     /// The other processes of a run of several, if this is rank 0.
     pub(crate) ranks: Option<Rc<OtherRanks>>,
-    /// Those devices, opened when a group first needs them.
+    /// The further devices, opened when a group first needs them.
     beside: OnceCell<Result<Vec<Rc<Gpu>>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
     kernels: SharedKernels,
@@ -122,7 +122,7 @@ impl Gpu {
         !recorded()
     }
 
-    /// The same with compiled kernels that it shares with other processes.
+    /// The GPU with compiled kernels that it shares with other processes.
     pub(crate) fn sharing(mut self, kernels: SharedKernels) -> Self {
         self.kernels = kernels;
         self
@@ -318,7 +318,7 @@ impl Gpu {
         Ok(function)
     }
 
-    /// A launch of this kernel, with so many blocks of so many threads, without arguments.
+    /// A launch of this kernel, with these numbers of blocks and of threads per block, without arguments.
     ///
     /// # Errors
     /// As [`function`](Self::function).

@@ -23,7 +23,7 @@ impl PinnedPool {
     /// Memory is used for as little as this part of it.
     const PART: usize = 4;
 
-    /// At least so many bytes.
+    /// A buffer of at least this number of bytes.
     ///
     /// # Safety
     /// As that of [`Gpu::alloc_pinned`].

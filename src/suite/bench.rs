@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::Package;
 use crate::device::collectives::HANGS;
-use crate::machine::Package;
 use crate::suite::arguments::Mode;
 use crate::suite::confirm::process;
 use crate::suite::criterion_lines::complete_command_line;

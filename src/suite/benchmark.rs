@@ -4,7 +4,7 @@
 mod sidecar;
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::{Instant, SystemTime};
 
 use criterion::BenchmarkId;
 
@@ -13,9 +13,9 @@ use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
 use crate::suite::criterion_instance::{Plots, sample_as_planned};
 use crate::suite::group::{AnyGroup, AnyRow};
-use crate::suite::group_cache::GroupCache;
 use crate::suite::guarded::{guard, run_again};
 use crate::suite::host::Timed;
+use crate::suite::measure::GroupCache;
 use crate::suite::missing::{Missing, caught};
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
         cache: &'a mut GroupCache,
     ) -> Self {
         let id = group.id_of(row, size);
-        run.surroundings.begin_benchmark();
+        run.limits_and_load.begin_benchmark();
         Self {
             id: id.to_string(),
             group,
@@ -311,83 +311,26 @@ impl<'a> Bench<'a> {
         plots: &mut Plots<'_>,
         prepared: &mut Prepared,
     ) -> Result<SampleSeries, Missing> {
-        let (saves, is_guarded) = (self.run.arguments.saves, self.is_guarded());
-        let is_timed = prepared.sampling.is_timed_by_a_clock();
-        let plan = prepared.sampling;
+        let (saves, plan) = (self.run.arguments.saves, prepared.sampling);
         sample_as_planned(plots, &plan);
         let inputs = self.checksums(&prepared.code)?;
         let several = self.group.on_several;
-        let probes = (self.row.is_gpu() && saves && is_timed).then_some(several);
+        let probes = (self.row.is_gpu() && saves && plan.is_timed_by_a_clock()).then_some(several);
         let shortened = || (self.run.machine).shorten_launches(several);
         let launches =
             probes.map_or(Ok(None), |_| (self.spent).on(Activity::Launches, shortened))?;
         let empty_before_ns = self.launch_constant(prepared.code.clock);
         let sampled_before = self.folder.sampled_at();
-        let run = &*self.run;
-        let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
-        let mut sampler = Sampler::new(run, &self.id, &mut prepared.code, plan);
-        // In turns the spread between processes counts. A routine that times itself would only return
-        // the same times again.
-        sampler.retakes = saves && run.turns.is_none() && is_timed && !run.arguments.is_quick();
+        let mut sampler = self.sampler(&mut prepared.code, plan);
         (sampler.probes, sampler.launches) = (probes, launches);
-        sampler.is_guarded = is_guarded && is_timed;
-        sampler.doubt = self.doubts.first().map(Doubt::to_string);
-        sampler.monitor = is_watched.then(|| run.machine.monitor()).flatten();
-        sampler.watch();
-        // Threads of a routine that several threads drive start here too, and would all be kept on one
-        // core.
-        let is_kept = self.row.role.is_driven_by_one_thread();
-        let _core = is_kept.then(|| match &run.turns {
-            Some(turns) => turns.on_one_core(),
-            None if self.row.is_gpu() => run.machine.opened()?.keep_near(),
-            None => None,
-        });
-        // Only a panic can leave Criterion's closure; the error is kept here.
-        let mut failure: Option<Missing> = None;
-        let id = BenchmarkId::new(self.row.function(), self.size);
-        let (mut called, spent) = (Duration::ZERO, &mut self.spent);
         let begun = Instant::now();
-        let outcome = catch_panic(|| {
-            plots.bench_function(id, |b| {
-                b.iter_custom(|iterations| {
-                    // Criterion's own rule: it does not tell which of its calls warm up.
-                    let is_warm_up = called <= plan.warm_up;
-                    let call = Instant::now();
-                    let sample = sampler.next(iterations, is_warm_up);
-                    let took = call.elapsed();
-                    called += took;
-                    let activity = if is_warm_up {
-                        Activity::WarmUp
-                    } else {
-                        Activity::Samples
-                    };
-                    let on_launches = sampler.launch_time.take();
-                    spent.add(Activity::Launches, on_launches);
-                    spent.add(activity, took.saturating_sub(on_launches));
-                    sample.unwrap_or_else(|missing| {
-                        failure = Some(missing);
-                        panic!("there is no sample")
-                    })
-                });
-            });
-        });
-        spent.add(Activity::Analysis, begun.elapsed().saturating_sub(called));
-        let series = sampler.end();
-        spent.add(Activity::Launches, sampler.launch_time.take());
-        if let Err(panic) = outcome {
-            if let Some(missing) = failure {
-                return Err(missing);
-            }
-            if !saves || self.folder.sampled_at() == sampled_before {
-                return Err(panic.into());
-            }
-            // The samples were written before Criterion's analysis failed on them.
-            self.folder.rescue()?;
-            eprintln!(
-                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
-                self.id,
-                panic.lines().next().unwrap_or_default()
-            );
+        let sampled = self.run_criterion(plots, &mut sampler);
+        let analysis = begun.elapsed().saturating_sub(sampler.called);
+        let (series, mut spent) = sampler.end();
+        spent.add(Activity::Analysis, analysis);
+        self.spent.include(spent);
+        if let Some(panic) = sampled? {
+            self.rescue(&panic, sampled_before)?;
         }
         let mut series = series?;
         series.empty_before_ns = empty_before_ns;
@@ -396,6 +339,69 @@ impl<'a> Bench<'a> {
         } else {
             Err("an iteration changed its inputs, so later ones computed something else".into())
         }
+    }
+
+    /// The sampler of this benchmark, which watches the device from now on.
+    fn sampler<'s>(&'s self, code: &'s mut Timed, plan: Sampling) -> Sampler<'s> {
+        let (run, is_timed) = (&*self.run, plan.is_timed_by_a_clock());
+        let saves = run.arguments.saves;
+        let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
+        let mut sampler = Sampler::new(run, &self.id, code, plan);
+        // In turns the spread between processes counts. A routine that times itself would only return
+        // the same times again.
+        sampler.retakes = saves && run.turns.is_none() && is_timed && !run.arguments.is_quick();
+        sampler.is_guarded = self.is_guarded() && is_timed;
+        sampler.doubt = self.doubts.first().map(Doubt::to_string);
+        sampler.monitor = is_watched.then(|| run.machine.monitor()).flatten();
+        sampler.watch();
+        sampler
+    }
+
+    /// Has Criterion warm up, sample and analyse. Returns the panic with which Criterion ended.
+    fn run_criterion(
+        &self,
+        plots: &mut Plots<'_>,
+        sampler: &mut Sampler<'_>,
+    ) -> Result<Option<String>, Missing> {
+        // Threads of a routine that several threads drive start here too, and would all be kept on one
+        // core.
+        let is_kept = self.row.role.is_driven_by_one_thread();
+        let _core = is_kept.then(|| match &self.run.turns {
+            Some(turns) => turns.on_one_core(),
+            None if self.row.is_gpu() => self.run.machine.opened()?.keep_near(),
+            None => None,
+        });
+        // Only a panic can leave Criterion's closure; the error is kept here.
+        let mut failure = None;
+        let id = BenchmarkId::new(self.row.function(), self.size);
+        let ended = catch_panic(|| {
+            plots.bench_function(id, |b| {
+                b.iter_custom(|iterations| {
+                    sampler.next(iterations).unwrap_or_else(|missing| {
+                        failure = Some(missing);
+                        panic!("there is no sample")
+                    })
+                });
+            });
+        });
+        match failure {
+            Some(missing) => Err(missing),
+            None => Ok(ended.err()),
+        }
+    }
+
+    /// Keeps samples that were written before Criterion's analysis failed on them.
+    fn rescue(&self, panic: &str, sampled_before: Option<SystemTime>) -> Result<(), Missing> {
+        if !self.run.arguments.saves || self.folder.sampled_at() == sampled_before {
+            return Err(panic.into());
+        }
+        self.folder.rescue()?;
+        eprintln!(
+            "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
+            self.id,
+            panic.lines().next().unwrap_or_default()
+        );
+        Ok(())
     }
 
     /// Checksums of the memory that a guarded benchmark reads.

@@ -59,13 +59,13 @@ pub(super) fn given() -> Vec<String> {
 }
 
 /// Standard output without Criterion's lines, until this is dropped.
-pub(super) struct Hidden {
+pub(super) struct FilteredStdout {
     out: File,
     /// Receives at the end of what is passed on.
     ended: Receiver<()>,
 }
 
-impl Hidden {
+impl FilteredStdout {
     /// `None` if Criterion's lines are shown, or cannot be distinguished.
     pub(super) fn start() -> Option<Self> {
         is_added().then(Self::filter)?.ok()
@@ -90,7 +90,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for FilteredStdout {
     fn drop(&mut self) {
         /// A child process may hold the pipe open for longer.
         const PATIENCE: Duration = Duration::from_secs(1);

@@ -153,7 +153,7 @@ impl<W: 'static> Implementation<W> {
 
     /// Declares what it measures, if that is no operation on data.
     pub fn measures(mut self, measures: Measures) -> Self {
-        self.row.role.does = measures;
+        self.row.role.measures = measures;
         self
     }
 

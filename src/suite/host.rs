@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::SharedKernels;
 use crate::device::pinned::PinnedPool;
-use crate::machine::{Package, commit};
 use crate::model::environment::{Environment, FurtherGpu};
+use crate::package::{self, Package};
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::missing::Missing;
 use crate::suite::planned::MachineMemory;
@@ -218,7 +218,7 @@ impl Host {
     /// Collects the fingerprint of the machine.
     pub(super) fn environment(&self) -> Environment {
         let partners = u32::from(self.settings.turns.is_some());
-        let (commit, dirty) = commit::of_package(self.package);
+        let (commit, dirty) = package::commit(self.package);
         Environment {
             package: self.package.map(|it| format!("{} {}", it.name, it.version)),
             commit,

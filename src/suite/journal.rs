@@ -14,7 +14,7 @@ use crate::suite::progress::Spent;
 use crossover_protocol::settings::Settings;
 use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
-use crossover_results::store::machine::Limits;
+use crossover_results::store::machine_results::Limits;
 use crossover_results::store::runs;
 use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::whole_file::FileError;

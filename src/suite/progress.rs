@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
-use crate::suite::criterion_lines::Hidden;
+use crate::suite::criterion_lines::FilteredStdout;
 use crossover_results::store::curves::Benchmark;
 use crossover_words::units;
 
@@ -25,11 +25,11 @@ pub(super) struct Progress {
     is_quiet: bool,
     /// Criterion's lines, where they are kept out of standard output: then each benchmark has a line
     /// here once it is measured, and else one before it begins.
-    criterion: Option<Hidden>,
+    criterion: Option<FilteredStdout>,
 }
 
 impl Progress {
-    pub(super) fn new(is_quiet: bool, criterion: Option<Hidden>) -> Self {
+    pub(super) fn new(is_quiet: bool, criterion: Option<FilteredStdout>) -> Self {
         Self {
             is_quiet,
             criterion,
@@ -119,8 +119,14 @@ impl Spent {
 
     /// Adds the remaining time since `begun` as set-up.
     pub(super) fn set_up_since(&mut self, begun: Instant) {
-        let known = self.0.values().sum();
-        self.add(Activity::SetUp, begun.elapsed().saturating_sub(known));
+        self.add(
+            Activity::SetUp,
+            begun.elapsed().saturating_sub(self.whole()),
+        );
+    }
+
+    pub(super) fn whole(&self) -> Duration {
+        self.0.values().sum()
     }
 
     /// Adds the time of a benchmark.

@@ -8,22 +8,22 @@ use std::time::Instant;
 
 use criterion::Criterion;
 
+use crate::Package;
 use crate::device::kernel::{CompileError, Source};
-use crate::machine::Package;
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::criterion_instance::instance;
-use crate::suite::criterion_lines::Hidden;
+use crate::suite::criterion_lines::FilteredStdout;
 use crate::suite::group::{AnyGroup, AnyRow};
 use crate::suite::host::{Host, Timed};
 use crate::suite::journal::Journal;
+use crate::suite::limits_and_load::LimitsAndLoad;
 use crate::suite::missing::Missing;
 use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
-use crate::suite::surroundings::Surroundings;
 use crate::suite::turns::Turns;
 use crate::timing::{BoxError, Clock, CudaTime};
 use crate::workload::routine::RoutineError;
@@ -45,7 +45,7 @@ pub(super) struct Run {
     pub(super) machine: Host,
     /// Where another process takes turns with this one.
     pub(super) turns: Option<Turns>,
-    pub(super) surroundings: Surroundings,
+    pub(super) limits_and_load: LimitsAndLoad,
     /// The events so far.
     pub(super) journal: Journal,
     pub(super) progress: Progress,
@@ -108,9 +108,9 @@ impl Run {
         machine.ranks = ranks.map(Rc::new);
         let run = Self {
             machine,
-            surroundings: Surroundings::new(&settings, &arguments),
+            limits_and_load: LimitsAndLoad::new(&settings, &arguments),
             journal: Journal::new(&settings, &arguments),
-            progress: Progress::new(arguments.is_quiet(), Hidden::start()),
+            progress: Progress::new(arguments.is_quiet(), FilteredStdout::start()),
             confirming,
             profiles: Profiles::default(),
             settings,
@@ -304,13 +304,13 @@ impl Run {
         let (machine, journal) = (&self.machine, &mut self.journal);
         if !journal.begun {
             journal.begun = true;
-            self.surroundings.begin(&mut journal.record, machine);
+            self.limits_and_load.begin(&mut journal.record, machine);
             if self.turns.is_none() {
                 journal.earlier = StoredResults::read(&self.settings.results);
             }
             journal.write()?;
         }
-        if (self.surroundings).measure_for(row, &mut journal.record, machine)? {
+        if (self.limits_and_load).measure_for(row, &mut journal.record, machine)? {
             journal.write()?;
         }
         Ok(())
@@ -372,25 +372,26 @@ impl Run {
     /// Measures the CPU's limits again, and completes the record; `false` where nothing was measured and there
     /// is none.
     pub(super) fn complete(&mut self) -> bool {
-        let (surroundings, journal) = (&mut self.surroundings, &mut self.journal);
+        let (limits_and_load, journal) = (&mut self.limits_and_load, &mut self.journal);
         if !journal.begun {
             return false;
         }
         let begun = Instant::now();
         let is_whole = interrupt::signal().is_none() && journal.no_room.is_none();
         if is_whole && self.turns.is_none() {
-            surroundings.record_background(&mut journal.record);
-            let mut found = surroundings.measure_again(&mut journal.record, &journal.earlier.runs);
+            limits_and_load.record_background(&mut journal.record);
+            let mut found =
+                limits_and_load.measure_again(&mut journal.record, &journal.earlier.runs);
             found.extend(journal.named_above_limits());
             let disturbances = &mut journal.record.environment.disturbances;
             disturbances.extend_from_slice(&found);
-            found.extend(surroundings.record_background(&mut journal.record));
+            found.extend(limits_and_load.record_background(&mut journal.record));
             for disturbance in found {
                 eprintln!("note: {disturbance}");
             }
         }
         journal.spent.add(Activity::Ceilings, begun.elapsed());
-        surroundings.say(&format!("time: {}", journal.spent.in_words()));
+        limits_and_load.say(&format!("time: {}", journal.spent.in_words()));
         journal.complete();
         true
     }

@@ -1,15 +1,16 @@
 //! The samples of a benchmark, as Criterion asks for them. An unsteady series of samples is taken again before
 //! Criterion gets the first of them.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::model::record::Activity;
 use crate::model::telemetry::Telemetry;
 use crate::suite::guarded::run_again;
 use crate::suite::host::Timed;
 use crate::suite::launches::{NotAgain, long_launches};
 use crate::suite::missing::Missing;
+use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::suite::turns::Turns;
@@ -66,8 +67,10 @@ pub(super) struct Sampler<'a> {
     pub(super) launches: Option<LaunchState>,
     /// Why launches that became long are no reason for a second series.
     not_again: Option<NotAgain>,
-    /// The time that went to probes and restorations since this was last taken.
-    pub(super) launch_time: Cell<Duration>,
+    /// The time so far, by activity.
+    spent: Spent,
+    /// Time of Criterion's calls.
+    pub(super) called: Duration,
     /// Whether the time of a single run is compared with the samples.
     pub(super) is_guarded: bool,
     /// A reason from before the samples not to trust them.
@@ -94,7 +97,8 @@ impl<'a> Sampler<'a> {
             probes: None,
             launches: None,
             not_again: None,
-            launch_time: Cell::default(),
+            spent: Spent::default(),
+            called: Duration::ZERO,
             is_guarded: false,
             doubt: None,
             monitor: None,
@@ -106,10 +110,24 @@ impl<'a> Sampler<'a> {
     }
 
     /// The time of these iterations, ns, for Criterion.
-    pub(super) fn next(&mut self, iterations: u64, is_warm_up: bool) -> Result<f64, Missing> {
-        if is_warm_up {
-            return self.sample(iterations);
-        }
+    pub(super) fn next(&mut self, iterations: u64) -> Result<f64, Missing> {
+        // Criterion's own rule: it does not tell which of its calls warm up.
+        let is_warm_up = self.called <= self.plan.warm_up;
+        let (begun, known) = (Instant::now(), self.spent.whole());
+        let (activity, sample) = if is_warm_up {
+            (Activity::WarmUp, self.sample(iterations))
+        } else {
+            (Activity::Samples, self.planned(iterations))
+        };
+        let took = begun.elapsed();
+        self.called += took;
+        let on_launches = self.spent.whole() - known;
+        self.spent.add(activity, took.saturating_sub(on_launches));
+        sample
+    }
+
+    /// The next sample of the series, which is taken at the first call.
+    fn planned(&mut self, iterations: u64) -> Result<f64, Missing> {
         if self.retakes && self.series.is_none() {
             self.series = Some(self.steady_series(iterations)?);
         }
@@ -122,8 +140,13 @@ impl<'a> Sampler<'a> {
         Ok(ns)
     }
 
-    /// The samples that Criterion was given.
-    pub(super) fn end(&mut self) -> Result<SampleSeries, Missing> {
+    /// The samples that Criterion was given, and the time by activity.
+    pub(super) fn end(mut self) -> (Result<SampleSeries, Missing>, Spent) {
+        let given = self.given_series();
+        (given, self.spent)
+    }
+
+    fn given_series(&mut self) -> Result<SampleSeries, Missing> {
         let series = self.series.take();
         let given = std::mem::take(&mut self.given);
         if let Some(taken) = series.filter(|series| series.samples == given) {
@@ -142,21 +165,11 @@ impl<'a> Sampler<'a> {
     }
 
     /// Launches before and after the samples.
-    fn launches_after(&self) -> Result<[Option<LaunchState>; 2], RoutineError> {
+    fn launches_after(&mut self) -> Result<[Option<LaunchState>; 2], RoutineError> {
         let probe = |several| self.run.machine.launch_state(several);
-        let after = self
-            .probes
-            .map_or(Ok(None), |several| self.on_launches(|| probe(several)));
+        let probe = self.probes.map(|several| move || probe(several));
+        let after = probe.map_or(Ok(None), |probe| self.spent.on(Activity::Launches, probe));
         Ok([self.launches, after?])
-    }
-
-    /// Runs `work`, and adds its time to that of probes and restorations.
-    fn on_launches<T>(&self, work: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
-        let value = work();
-        self.launch_time
-            .set(self.launch_time.get() + begun.elapsed());
-        value
     }
 
     /// Starts to read the device. If the system refuses a thread, missing telemetry is the least problem.
@@ -167,8 +180,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// All samples of a benchmark, of which the first has these iterations: those of a second series where the first
-    /// is unsteady, or launches became long during it, unless it [`is_long`].
+    /// Takes all samples, the first of these iterations. Takes them again if the series is unsteady or launches became
+    /// long during it, unless it [`is_long`].
     fn steady_series(&mut self, iterations: u64) -> Result<SampleSeries, Missing> {
         let first = self.series(iterations)?;
         let is_over = || interrupt::signal().is_some();
@@ -196,8 +209,7 @@ impl<'a> Sampler<'a> {
         let begun = Instant::now();
         self.not_again = self.run.machine.restore_after(self.code, several)?;
         self.launches = self.run.machine.launch_state(several)?;
-        let took = begun.elapsed();
-        self.launch_time.set(self.launch_time.get() + took);
+        self.spent.add(Activity::Launches, begun.elapsed());
         if self.not_again.is_none() {
             let why = long_launches(state, None);
             eprintln!("note: {} is measured again: {why}", self.id);

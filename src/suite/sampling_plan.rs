@@ -61,7 +61,7 @@ impl SamplingPlan {
         }
     }
 
-    /// The same of code on a GPU, where ten samples and more pairs of processes show more in the same time.
+    /// The plan in turns of code on a GPU, where ten samples and more pairs of processes show more in the same time.
     /// On an H100 and an H200, two processes differ by 1 to 2 % for short kernels on a clock with a gate,
     /// and ten and twenty samples of a process by 0.01 %. On `events` and `wall`, ten samples raise the
     /// difference of two processes by a tenth, and save a third of the time.
@@ -148,7 +148,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// That of a routine that times itself, and returns at once: in more time Criterion would plan billions
+    /// The sampling of a routine that times itself, and returns at once: in more time Criterion would plan billions
     /// of iterations, in less it would print a warning.
     pub(super) const OF_ITS_OWN: Self = Self {
         iteration: None,
@@ -162,7 +162,7 @@ impl Sampling {
         self.iteration.is_some()
     }
 
-    /// The same with the number of samples and the times that the command line gives.
+    /// The sampling with the number of samples and the times that the command line gives.
     pub(super) fn as_given(mut self, arguments: &Arguments) -> Self {
         let samples = arguments.number("sample-size");
         let seconds = arguments.number("measurement-time");
@@ -178,7 +178,7 @@ impl Sampling {
         self
     }
 
-    /// The same where another process takes turns. The first call is all of Criterion's warm-up: the suite
+    /// The sampling where another process takes turns. The first call is all of Criterion's warm-up: the suite
     /// warms up in it. And Criterion must not warn that the samples, with the other side's turns between
     /// them, take longer than planned.
     pub(super) fn in_turns(self) -> Self {
@@ -190,7 +190,7 @@ impl Sampling {
         }
     }
 
-    /// The iterations of each sample, as Criterion plans them, of which the first has so many.
+    /// The iterations of each sample, as Criterion plans them; the first has `first`.
     pub(super) fn counts(&self, first: u64) -> impl Iterator<Item = u64> + use<> {
         let step = u64::from(matches!(self.mode, SamplingMode::Linear));
         (0..self.samples as u64).map(move |at| first * (1 + step * at))

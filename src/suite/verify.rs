@@ -128,7 +128,7 @@ impl AnyGroup {
             .filter_map(|(place, size, other)| Some((place, size, operation.untimed(size, other)?)))
     }
 
-    /// Verifies a routine in so many of the [`ROUNDS`]. Returns whether its bound rejects a wrong output;
+    /// Verifies a routine in this number of the [`ROUNDS`]. Returns whether its bound rejects a wrong output;
     /// `None` where there is none to reject.
     pub(super) fn verify_routine(
         &self,

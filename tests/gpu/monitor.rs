@@ -6,9 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossover_machine::{Monitor, monitor::Watch};
 use crossover_suite::device::Gpu;
-use crossover_suite::machine::Monitor;
-use crossover_suite::machine::monitor::Watch;
 use crossover_suite::timing::{Clock, CudaTime, GateMode};
 use crossover_suite::workload::timing_methods::{Spin, spin};
 use crossover_suite::workload::{Routine, RoutineError, Workload};

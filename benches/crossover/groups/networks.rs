@@ -21,7 +21,7 @@ pub(crate) struct Network<W> {
     pub(crate) one_thread_sizes: Sizes,
     /// Sizes at which launches matter: with a large batch these rows hardly differ.
     pub(crate) launch_sizes: Sizes,
-    /// Of a batch in a format, in few kernels or one per operation.
+    /// Cost of a batch in a format, in few kernels or one per operation.
     pub(crate) cost: fn(u64, Format, bool) -> Cost,
     pub(crate) link_bytes: fn(u64) -> LinkBytes,
 }

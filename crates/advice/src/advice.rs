@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::decision::{self, Answer, Question, Reason};
-use crate::machine::{Concern, HostInfo};
+use crate::host_match::{Concern, HostInfo};
 use crate::prepared::{PreparedOperation, PreparedPlace};
 use crate::thresholds::{Choice, Operation, Residency, SCHEMA, Thresholds};
 

@@ -196,7 +196,7 @@ pub struct Answer {
     /// The times and the speedup, where they are known; outside the measured sizes, those of the
     /// [nearest](Estimate::nearest) one.
     pub estimate: Option<Estimate>,
-    /// Its basis.
+    /// The basis of the answer.
     pub reason: Reason,
     /// Whether the thresholds are of another machine. Then the choice is [`Choice::Unsure`], beside that
     /// machine's times.
@@ -261,18 +261,8 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
     }
     let [speedup, low, high] = of_all;
     let choice = Choice::of(speedup, low, high);
-    let mut ends = ends.into_iter().flatten();
-    let end = ends.next();
-    let nearest = end.as_ref().map(|end| end.nearest);
-    let (choice, reason) = match end {
-        // The answer of an end holds if every curve continues steadily there.
-        Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
-            (choice, first.reason)
-        }
-        Some(_) => (Choice::Unsure, Reason::Outside),
-        None if choice == Choice::Unsure => (choice, Reason::Close),
-        None => (choice, at.reason()),
-    };
+    let nearest = ends.iter().flatten().next().map(|end| end.nearest);
+    let (choice, reason) = settled(choice, ends, at.reason());
     Answer {
         choice,
         there: choice,
@@ -286,6 +276,19 @@ pub(crate) fn decide(operation: &PreparedOperation, question: &Question) -> Answ
         }),
         reason,
         other_machine: false,
+    }
+}
+
+/// The choice and its basis. Beyond an end of the measured sizes it holds if every curve continues steadily there.
+fn settled(choice: Choice, ends: [Option<End>; 2], basis: Reason) -> (Choice, Reason) {
+    let mut ends = ends.into_iter().flatten();
+    match ends.next() {
+        Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
+            (choice, first.reason)
+        }
+        Some(_) => (Choice::Unsure, Reason::Outside),
+        None if choice == Choice::Unsure => (choice, Reason::Close),
+        None => (choice, basis),
     }
 }
 

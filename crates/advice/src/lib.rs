@@ -8,14 +8,14 @@ pub mod calibration;
 #[doc(hidden)]
 pub mod curve;
 mod decision;
-mod machine;
+mod host_match;
 mod prepared;
 pub mod thresholds;
 pub mod turns;
 
 pub use advice::{Advice, Error};
 pub use decision::{Answer, Estimate, Question, Reason, Size};
-pub use machine::{Concern, HostInfo};
+pub use host_match::{Concern, HostInfo};
 pub use thresholds::{Choice, Residency, Thresholds};
 
 #[cfg(test)]

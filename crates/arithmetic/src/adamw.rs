@@ -61,7 +61,7 @@ impl Counter {
         )
     }
 
-    /// Its values in the order of the kernel's struct.
+    /// The values in the order of the kernel's struct.
     pub fn values(self) -> [f64; 5] {
         [self.power_1, self.power_2, self.steps, self.rate, self.root]
     }
@@ -104,7 +104,7 @@ pub struct State<'a> {
 }
 
 impl State<'_> {
-    /// Those with these indices.
+    /// The values with these indices.
     pub fn part(&self, range: Range<usize>) -> Self {
         Self {
             parameters: &self.parameters[range.clone()],

@@ -49,7 +49,7 @@ pub const SIN_1: [f32; 3] = [-0.16666648, 0.008331754, -0.00019463318];
 /// FLOP per element of the four passes: 27 instructions, 18 of them fused multiply-adds.
 pub const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
 
-/// FLOP of a polynomial of so many coefficients.
+/// FLOP of a polynomial with this number of coefficients.
 const fn polynomial(terms: usize) -> u32 {
     2 * terms as u32 + 2
 }

@@ -252,7 +252,7 @@ mod tests {
             (3, [12.0095, 12.1095], 0.965),
             (1, [10.0095, 10.2095], 1.02),
         ] {
-            let compared = compare(&base[..pairs], &new[..pairs], &Options::default());
+            let compared = compared(&base[..pairs], &new[..pairs]);
             let row = &compared.rows[0];
             for (shown, measured) in [row.base_ns, row.new_ns].into_iter().zip(times) {
                 assert!((shown.unwrap() - measured).abs() < 1e-9, "{row:?}");
@@ -299,41 +299,34 @@ mod tests {
         rows.map(|row| (row.id.as_str(), row.verdict)).collect()
     }
 
-    /// Processes of one code: eager launches have modes, and some benchmarks of a busy machine far outliers.
+    /// Compares with the usual options.
+    fn compared(base: &[Baseline], new: &[Baseline]) -> Comparison {
+        compare(base, new, &Options::default())
+    }
+
+    /// Processes of one code: eager launches have modes, and a busy machine has outliers.
     #[test]
     fn one_pair_takes_no_mode_of_a_process_for_a_change() {
-        let same = |_: usize| 1.0;
-        let eager = |i: usize| match i {
-            0 => 1.65,
-            1 => 0.51,
-            2 => 1.3,
-            _ => 1.0,
-        };
-        for (clock, factor) in [
-            (Clock::Events, &eager as &dyn Fn(usize) -> f64),
-            (Clock::EventsGated, &|i| if i == 9 { 1.02 } else { 1.0 }),
+        type Factors = fn(usize) -> f64;
+        let same: Factors = |_| 1.0;
+        let modes: Factors = |i| [1.65, 0.51, 1.3].get(i).copied().unwrap_or(1.0);
+        let outlier: Factors = |i| if i == 9 { 1.02 } else { 1.0 };
+        // One pair shows a change beyond the modes.
+        let far: Factors = |i| if i == 2 { 6.0 } else { 1.0 };
+        let slower = [("a/gpu/b/2", Verdict::Slower)];
+        for (clock, factors, found) in [
+            (Clock::Events, modes, &[][..]),
+            (Clock::EventsGated, outlier, &[]),
+            (Clock::Events, far, &slower),
         ] {
-            let one = compare(
-                &[many(clock, 1, same)],
-                &[many(clock, 2, factor)],
-                &Options::default(),
-            );
-            assert_eq!(called(&one), [], "{clock}");
+            let one = compared(&[many(clock, 1, same)], &[many(clock, 2, factors)]);
+            assert_eq!(called(&one), found, "{clock}");
         }
         // Two pairs show that the change is there in each process.
-        let sides = [same as fn(usize) -> f64, |i| if i == 2 { 1.2 } else { 1.0 }];
+        let sides: [Factors; 2] = [same, |i| if i == 2 { 1.2 } else { 1.0 }];
         let [base, new] = [0, 1]
             .map(|side| [0, 2].map(|pair| many(Clock::Events, side + pair, sides[side as usize])));
-        let two = compare(&base, &new, &Options::default());
-        assert_eq!(called(&two), [("a/gpu/b/2", Verdict::Slower)]);
-        // And one pair a change beyond the modes.
-        let far = |i: usize| if i == 2 { 6.0 } else { 1.0 };
-        let far = compare(
-            &[many(Clock::Events, 1, same)],
-            &[many(Clock::Events, 2, far)],
-            &Options::default(),
-        );
-        assert_eq!(called(&far), [("a/gpu/b/2", Verdict::Slower)]);
+        assert_eq!(called(&compared(&base, &new)), slower);
     }
 
     /// On a loaded machine differences of two runs thin out as Student's t with two degrees of freedom.
@@ -348,7 +341,7 @@ mod tests {
                 many(Clock::Wall, 50 + seed, |i| far[i]),
             ];
             let [base, new] = sides.map(|side| [side]);
-            !called(&compare(&base, &new, &Options::default())).is_empty()
+            !called(&compared(&base, &new)).is_empty()
         };
         let number = (0..20).filter(is_false).count();
         assert!(number <= 1, "{number} of 20");
@@ -356,39 +349,26 @@ mod tests {
 
     #[test]
     fn unsteady_results_have_no_verdict_in_one_pair() {
-        let mut new = many(Clock::EventsGated, 2, |_| 1.0);
-        let unsteady = new.results.get_mut("a/gpu/b/50").unwrap();
-        let modes = unsteady.ns.iter_mut().enumerate();
-        modes.for_each(|(i, ns)| *ns *= if i % 5 < 2 { 1.0 } else { 2.0 });
-        let compared = compare(
-            &[many(Clock::EventsGated, 1, |_| 1.0)],
-            &[new],
-            &Options::default(),
-        );
-        let row = compared
-            .rows
-            .iter()
-            .find(|row| row.id == "a/gpu/b/50")
-            .unwrap();
+        let id = "a/gpu/b/50";
+        let [base, mut new] = [1, 2].map(|seed| many(Clock::EventsGated, seed, |_| 1.0));
+        let samples = new.results.get_mut(id).unwrap().ns.iter_mut().enumerate();
+        samples.for_each(|(i, ns)| *ns *= if i % 5 < 2 { 1.0 } else { 2.0 });
+        let compared = compared(&[base], &[new]);
+        let row = compared.rows.iter().find(|row| row.id == id).unwrap();
         assert_eq!(row.verdict, Verdict::Unsure);
-        assert!(
-            row.reason
-                .as_ref()
-                .unwrap()
-                .contains("samples are unsteady"),
-            "{row:?}"
-        );
+        let reason = row.reason.as_deref().unwrap();
+        assert!(reason.contains("samples are unsteady"), "{row:?}");
     }
 
     #[test]
-    fn a_shared_change_is_said_first_and_contradicted_nowhere() {
+    fn a_shared_change_comes_first_and_is_contradicted_nowhere() {
         let [base, new] =
             [1.0, 1.8].map(|factor| [many(Clock::EventsGated, factor as u64, |_| factor)]);
-        let compared = compare(&base, &new, &Options::default());
+        let compared = compared(&base, &new);
         for text in [compared.text(false), compared.markdown().replace("\\", "")] {
-            let of_doubt = text.find("benchmarks became about 80.").expect(&text);
-            let of_counts = text.find("60 unsure").unwrap();
-            assert!(of_doubt < of_counts || text.starts_with("###"), "{text}");
+            let doubt = text.find("benchmarks became about 80.").expect(&text);
+            let counts = text.find("60 unsure").unwrap();
+            assert!(doubt < counts || text.starts_with("###"), "{text}");
             for contradiction in ["on can be seen", "more pairs of processes"] {
                 assert!(!text.contains(contradiction), "{contradiction}: {text}");
             }
@@ -397,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn one_clean_commit_and_an_unknown_machine_are_said_beside_the_counts() {
+    fn one_clean_commit_and_an_unknown_machine_stand_beside_the_counts() {
         let run = |dirty, seed| {
             let mut side = many(Clock::EventsGated, seed, |_| 1.0);
             let environment = Environment {
@@ -412,17 +392,20 @@ mod tests {
             side.runs.insert(String::new(), record);
             [side]
         };
-        let text = |base: [Baseline; 1], new: [Baseline; 1]| {
-            compare(&base, &new, &Options::default()).text(false)
-        };
-        let said = "(both sides are commit 0123456789ab)";
-        assert!(text(run(false, 1), run(false, 2)).contains(said));
-        assert!(!text(run(false, 1), run(true, 2)).contains(said));
-        let unknown = text([many(Clock::EventsGated, 1, |_| 1.0)], run(false, 2));
-        assert!(
-            unknown.contains("so no error rate holds") && !unknown.contains("the probability of"),
-            "{unknown}"
-        );
+        let unknown = [many(Clock::EventsGated, 1, |_| 1.0)];
+        for (base, dirty, shown) in [
+            (run(false, 1), false, [true, false, false]),
+            (run(false, 1), true, [false, false, false]),
+            (unknown, false, [false, true, false]),
+        ] {
+            let text = compared(&base, &run(dirty, 2)).text(false);
+            let sentences = [
+                "(both sides are commit 0123456789ab)",
+                "so no error rate holds",
+                "the probability of",
+            ];
+            assert_eq!(sentences.map(|it| text.contains(it)), shown, "{text}");
+        }
     }
 
     #[test]
@@ -432,28 +415,19 @@ mod tests {
             side.results.get_mut("a/cpu/b/1").unwrap().throughput = Some(work.to_owned());
             [side]
         };
-        let marks = |new: &str| {
-            compare(
-                &side("8 Elements", 10.0),
-                &side(new, 11.0),
-                &Options::default(),
-            )
-            .rows[0]
-                .marks
-                .clone()
-        };
-        assert_eq!(
-            marks("16 Elements"),
-            ["the work of an iteration differs: base 8 Elements, new 16 Elements"]
-        );
-        assert!(marks("8 Elements").is_empty());
+        let mark = "the work of an iteration differs: base 8 Elements, new 16 Elements";
+        for (new, marks) in [("16 Elements", &[mark][..]), ("8 Elements", &[])] {
+            let row = compared(&side("8 Elements", 10.0), &side(new, 11.0))
+                .rows
+                .remove(0);
+            assert_eq!(row.marks, marks);
+        }
     }
 
     #[test]
     fn the_runs_of_a_side_with_one_label_are_named_once() {
         let side = ["main", "main", "other"].map(|label| run(label, 10.0));
-        let compared = compare(&side, &side, &Options::default());
-        assert_eq!(compared.base, ["main", "other"]);
-        assert_eq!(compared.new, ["main", "other"]);
+        let compared = compared(&side, &side);
+        assert_eq!([compared.base, compared.new], [["main", "other"]; 2]);
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Remarks {
 
 type Facts = BTreeMap<&'static str, BTreeSet<String>>;
 
-/// `on_one_machine` where that is known without a record.
+/// The remarks on two sides. `on_one_machine` if that is known without a record.
 pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool) -> Remarks {
     let mut remarks = Remarks::default();
     let sides = [base, new].map(|side| side.iter().flat_map(|b| b.runs.values()).collect());
@@ -80,8 +80,8 @@ fn one_clean_commit<'a>(runs: impl Iterator<Item = &'a &'a RunRecord>) -> Option
     commits.first().filter(|_| commits.len() == 1).cloned()
 }
 
-/// How the machines of two results that are compared differ, if both are known. The sides as wholes do not
-/// tell: a side may have runs of several machines, and runs without a GPU.
+/// How the machines of two compared results differ, if both are known. A side may have runs of several machines,
+/// and runs without a GPU.
 fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
     let pairs = base.iter().zip(new);
     let mut compared = pairs.flat_map(|(a, b)| a.results.keys().map(move |id| (a, b, id)));
@@ -97,7 +97,7 @@ fn other_machine(base: &[Baseline], new: &[Baseline]) -> Option<String> {
     })
 }
 
-/// Of the run that a result is from.
+/// The environment of the run that measured a benchmark.
 fn environment<'a>(side: &'a Baseline, id: &str) -> Option<&'a Environment> {
     let sidecar = side.results.get(id)?.sidecar.as_ref();
     let run = sidecar.map_or("", |sidecar| &sidecar.run);
@@ -147,12 +147,12 @@ pub(super) fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
         let reasons: BTreeSet<&str> = states()
             .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
             .collect();
-        let all = runs.iter().filter_map(|run| run.launches);
-        let moved = all.filter_map(|of| LaunchConstant::moved(of.empty_ns));
+        let launches = runs.iter().filter_map(|run| run.launches);
+        let moved = launches.filter_map(|it| LaunchConstant::moved(it.empty_ns));
         let moved = Vec::from_iter(moved);
         if let Some(first) = moved.first() {
-            let (number, all) = (moved.len(), runs.len());
-            marks.push(format!("{side}, {number} of {all} runs: {first}"));
+            let (number, runs) = (moved.len(), runs.len());
+            marks.push(format!("{side}, {number} of {runs} runs: {first}"));
         }
         if !reasons.is_empty() {
             let reasons: Vec<&str> = reasons.into_iter().collect();

@@ -64,9 +64,9 @@ impl Comparison {
     }
 }
 
-/// A benchmark in the JSON. What is infinite becomes null.
+/// A benchmark in the JSON. Infinite numbers become null.
 fn benchmark(row: &BenchmarkRow) -> Value {
-    let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
+    let judged = |field: fn(&Judgement) -> f64| row.judgement.as_ref().map(field);
     json!({
         "id": row.id,
         "verdict": row.verdict,
@@ -74,12 +74,12 @@ fn benchmark(row: &BenchmarkRow) -> Value {
         "base_ns": row.base_ns,
         "new_ns": row.new_ns,
         "correction_ns": row.correction_ns,
-        "ratio": of(|j| j.ratio),
-        "low": of(|j| j.low),
-        "high": of(|j| j.high),
-        "resolution": of(|j| j.resolution),
+        "ratio": judged(|j| j.ratio),
+        "low": judged(|j| j.low),
+        "high": judged(|j| j.high),
+        "resolution": judged(|j| j.resolution),
         "pairs": row.judgement.map(|j| j.pairs),
-        "more_pairs": of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
+        "more_pairs": judged(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
         "base_samples": row.base_samples,
         "new_samples": row.new_samples,
         "reason": row.reason,

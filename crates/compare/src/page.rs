@@ -133,27 +133,27 @@ const LAUNCHES: &str = "Each point is a process: its empty kernel, and how much 
  and those of the other below it, many benchmarks changed, or the empty kernel alone.";
 
 fn launches(clock: Clock, slope: &LaunchSlope, sides: &[Vec<LaunchesOfProcess>; 2]) -> Plot {
-    let of_side = |label, paint, side: &[LaunchesOfProcess]| {
-        let dots = side.iter().map(|of| Dot::exact(of.empty_ns, of.longer_ns));
+    let processes = |label, paint, side: &[LaunchesOfProcess]| {
+        let dots = side.iter().map(|it| Dot::exact(it.empty_ns, it.longer_ns));
         let mut curve = Curve::joined(label, paint, dots.collect());
         curve.dots.sort_by(|a, b| a.size.total_cmp(&b.size));
         curve.stroke = Stroke::Dots;
         curve
     };
-    let all = || sides.iter().flatten();
-    let empty = || all().map(|of| of.empty_ns);
-    let [middle, longer] = [mean(empty()), mean(all().map(|of| of.longer_ns))];
+    let both = || sides.iter().flatten();
+    let empty = || both().map(|it| it.empty_ns);
+    let [middle, longer] = [mean(empty()), mean(both().map(|it| it.longer_ns))];
     let ends = [f64::min, f64::max].map(|end| empty().fold(middle, end));
     let line = [ends[0], middle, ends[1]].map(|empty| {
-        let [value, error] = [slope.value, slope.error].map(|of| of * (empty - middle));
+        let [value, error] = [slope.value, slope.error].map(|it| it * (empty - middle));
         let value = longer + value;
         Dot::new(empty, value, value - error, value + error)
     });
     let slope = format!("slope {:.2} ± {:.2}", slope.value, slope.error);
     let mut line = Curve::joined(slope, Paint::Muted, line.into());
     line.stroke = Stroke::Line;
-    let base = of_side("base", Paint::Gpu, &sides[0]);
-    let new = of_side("new", Paint::Cpu, &sides[1]);
+    let base = processes("base", Paint::Gpu, &sides[0]);
+    let new = processes("new", Paint::Cpu, &sides[1]);
     let title = format!("{clock}: time of a launch, difference from the mean process");
     let curves = vec![line, base, new];
     Plot {
@@ -173,17 +173,23 @@ fn times(sizes: &CurveRows<'_>) -> Plot {
         curve("base", Paint::Gpu, |row| row.base_ns),
         curve("new", Paint::Cpu, |row| row.new_ns),
     ];
-    let (title, quantity) = match sizes.iter().any(|(_, row)| row.is_count) {
-        true => ("median, in the unit of the measurement", Quantity::Rate("")),
-        false => ("median time", Quantity::Time),
+    let (title, quantity) = if sizes.iter().any(|(_, row)| row.is_count) {
+        ("median, in the unit of the measurement", Quantity::Rate(""))
+    } else {
+        ("median time", Quantity::Time)
     };
     plot(title, quantity, curves, Vec::new())
 }
 
 fn changes(sizes: &CurveRows<'_>, threshold: f64) -> Plot {
     let dots = sizes.iter().filter_map(|&(size, row)| {
-        let of = row.judgement?;
-        Some(Dot::new(size, of.ratio, of.low, of.high))
+        let judgement = row.judgement?;
+        Some(Dot::new(
+            size,
+            judgement.ratio,
+            judgement.low,
+            judgement.high,
+        ))
     });
     let change = Curve::joined("change, with its interval", Paint::Cpu, dots.collect());
     let limit = |value: f64| Limit {

@@ -13,6 +13,7 @@ use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
+use crossover_results::store::curves::Benchmark;
 use crossover_results::store::sampled::Sampled;
 use crossover_words::Clock;
 use crossover_words::sidecar::LaunchConstant;
@@ -354,7 +355,7 @@ fn case(
         Launching::Hidden
     };
     // Two processes, each with a deviation of its own.
-    let known = (pairs.iter()).find_map(|pair| pair.base?.known_deviation(&row.id));
+    let known = (pairs.iter()).find_map(|pair| Benchmark::known_deviation(&row.id, pair.base?));
     let runs = (pairs.iter()).flat_map(|pair| pair.base.into_iter().chain(pair.new));
     Ok(Case {
         launching,

@@ -39,20 +39,19 @@ impl Comparison {
              nothing was run (--run-equal runs them)"
                 .to_owned();
         }
-        let counts: Vec<String> = VERDICTS
-            .into_iter()
-            .filter(|v| self.count(*v) > 0)
-            .map(|v| format!("{} {v}", self.count(v)))
-            .collect();
+        let counts = VERDICTS.map(|verdict| (verdict, self.count(verdict)));
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        let counts = Vec::from_iter(counts.map(|(verdict, count)| format!("{count} {verdict}")));
         if counts.is_empty() {
             return "no benchmark".to_owned();
         }
-        let commit = self
-            .commit
-            .as_ref()
-            .filter(|_| !self.options.on_one_machine);
-        let commit = commit.map(|commit| format!(" (both sides are commit {commit})"));
-        counts.join(", ") + &commit.unwrap_or_default()
+        let summary = counts.join(", ");
+        match &self.commit {
+            Some(commit) if !self.options.on_one_machine => {
+                format!("{summary} (both sides are commit {commit})")
+            }
+            _ => summary,
+        }
     }
 
     /// The error rates of the verdicts.
@@ -111,7 +110,7 @@ impl Comparison {
         rows.filter(|row| verdicts.contains(&row.verdict)).collect()
     }
 
-    /// A line for each reason why benchmarks are undecided, then those that the fewest pairs of
+    /// A line for each reason why benchmarks are undecided, then the benchmarks that the fewest pairs of
     /// processes would decide.
     fn undecided(&self, listed: usize) -> Vec<String> {
         let rows = self.of(&[Verdict::Unsure]);
@@ -139,7 +138,7 @@ impl Comparison {
         lines
     }
 
-    /// A line for each class: the change that is found there, and the spread of its processes.
+    /// A line for each class: the change that is found, and the spread of its processes.
     pub(crate) fn class_lines(&self) -> Vec<String> {
         let line = |drift: &Drift| {
             format!(
@@ -158,8 +157,7 @@ impl Comparison {
         self.drifts.iter().map(line).collect()
     }
 
-    /// How the benchmarks of each clock with a gate are corrected for the launch constant, and why others
-    /// are not.
+    /// How the benchmarks of each clock are corrected for the launch constant, or why they are not.
     fn corrections(&self) -> Vec<String> {
         let slopes = self.shown_slopes().map(|(clock, slope)| {
             format!(
@@ -170,10 +168,11 @@ impl Comparison {
                 counted(slope.benchmarks, "benchmark"),
             )
         });
-        let others = self.rows.iter();
-        let others = others.filter_map(|row| Some((row.id.as_str(), row.uncorrected?.to_owned())));
-        let others = by_text(others).into_iter();
-        let others = others.map(|line| format!("not corrected: {line}"));
+        let reasons = self.rows.iter();
+        let reasons =
+            reasons.filter_map(|row| Some((row.id.as_str(), row.uncorrected?.to_owned())));
+        let uncorrected = by_text(reasons).into_iter();
+        let uncorrected = uncorrected.map(|line| format!("not corrected: {line}"));
         let on_other_clocks = self.rows.iter().filter(|row| {
             let is_corrected = row
                 .clock
@@ -188,7 +187,7 @@ impl Comparison {
                 counted(count, "benchmark")
             )
         });
-        slopes.chain(others).chain(on_other_clocks).collect()
+        slopes.chain(uncorrected).chain(on_other_clocks).collect()
     }
 
     /// The slopes of the clocks that have a corrected row.
@@ -204,9 +203,10 @@ impl Comparison {
     /// The lists under the table, each with its heading.
     pub(super) fn remarks(&self, all: bool) -> Vec<(&'static str, Vec<String>)> {
         let listed = if all { usize::MAX } else { LISTED };
-        let undecided = match self.options.on_one_machine {
-            true => "Undecided (a larger --budget runs more pairs)",
-            false => "Undecided (`crossover ab` runs more pairs)",
+        let undecided = if self.options.on_one_machine {
+            "Undecided (a larger --budget runs more pairs)"
+        } else {
+            "Undecided (`crossover ab` runs more pairs)"
         };
         [
             ("Warnings", self.warnings.clone()),
@@ -237,7 +237,7 @@ impl Comparison {
         ))
     }
 
-    /// What one order of functions on each side can look like, unless only a device was timed.
+    /// The effect of one order of functions on each side, unless only a device was timed.
     pub(super) fn layout(&self) -> Option<String> {
         let is_of_host =
             |row: &BenchmarkRow| matches!(row.clock, None | Some(Clock::Wall | Clock::Submit));
@@ -256,16 +256,16 @@ impl Comparison {
 
 /// The spread between two processes of the same code, as a standard deviation.
 fn differ(deviation: f64) -> String {
-    match deviation.is_finite() {
-        true => format!(
-            "two runs of the same code differ by {}",
-            percent_fine(deviation)
-        ),
-        false => "it is unknown how much two runs of the same code differ".to_owned(),
+    if !deviation.is_finite() {
+        return "it is unknown how much two runs of the same code differ".to_owned();
     }
+    format!(
+        "two runs of the same code differ by {}",
+        percent_fine(deviation)
+    )
 }
 
-/// The changes that a resolution lets be seen.
+/// The changes that can be seen with a resolution.
 fn can_be_seen(resolution: Option<f64>) -> String {
     match resolution {
         Some(found) if found <= LARGEST_RESOLUTION => {
@@ -279,7 +279,7 @@ fn can_be_seen(resolution: Option<f64>) -> String {
     }
 }
 
-/// A line for each text, with its benchmark or the number of them.
+/// A line for each text, with its benchmark or the number of its benchmarks.
 pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (id, text) in texts {
@@ -298,6 +298,17 @@ mod tests {
     use crate::comparison::{FailOn, compare};
     use crate::tests::planted;
     use crate::verdict::Options;
+
+    fn on_one_machine() -> Options {
+        Options {
+            on_one_machine: true,
+            ..Options::default()
+        }
+    }
+
+    fn forms(compared: &Comparison) -> [String; 3] {
+        [compared.text(true), compared.markdown(), compared.page()]
+    }
 
     #[test]
     fn figures_read_well() {
@@ -324,7 +335,7 @@ mod tests {
         let mut compared = compare(&run, &run, &Options::default());
         compared.rows[0].judgement = Some(judgement);
         compared.rows[0].verdict = Verdict::Slower;
-        for text in [compared.text(false), compared.markdown(), compared.page()] {
+        for text in forms(&compared) {
             let shown = text.replace("\\", "");
             for size in ["+232 %", "[+129 %, +381 %]"] {
                 assert!(shown.contains(size), "{text}");
@@ -335,7 +346,7 @@ mod tests {
         assert!(compared.text(true).contains("too wide to tell"));
     }
 
-    /// Of failures, in which any text may stand.
+    /// Failures may contain any text.
     #[test]
     fn nothing_acts_on_a_terminal() {
         let id = "a\u{1b}[31m\tb\u{202e}/1";
@@ -347,53 +358,43 @@ mod tests {
         compared.failures.push(format!("{id}\nfailed"));
         compared.warnings.push(id.to_owned());
         compared.base.push(id.to_owned());
-        for text in [compared.text(true), compared.markdown(), compared.page()] {
+        for text in forms(&compared) {
             for acts in ['\u{1b}', '\t', '\u{202e}'] {
                 assert!(!text.contains(acts), "{text:?}");
             }
-            assert!(
-                text.replace("\\\\", "\\").contains("b\\u{202e}/1"),
-                "{text}"
-            );
+            let text = text.replace("\\\\", "\\");
+            assert!(text.contains("b\\u{202e}/1"), "{text}");
         }
     }
 
     #[test]
     fn every_form_says_once_that_there_is_one_order_of_functions() {
         let side = [planted([("a/cpu/b/1".to_owned(), vec![100.0; 10])])];
-        for (layout, name, says) in [
+        for (layout, name, times) in [
             (Layout::Fixed("a bundle".to_owned()), "\"fixed\"", 1),
             (Layout::Random, "\"random\"", 0),
             (Layout::Unknown, "null", 0),
         ] {
             let options = Options {
-                on_one_machine: true,
                 layout,
-                ..Options::default()
+                ..on_one_machine()
             };
             let compared = compare(&side, &side, &options);
             let json = compared.json(FailOn::None);
             assert!(json.contains(&format!("\"layout\": {name}")), "{json}");
-            for text in [
-                compared.text(true),
-                compared.markdown(),
-                compared.page(),
-                json,
-            ] {
+            for text in forms(&compared).into_iter().chain([json]) {
                 assert_eq!(
                     text.matches("in one order of functions").count(),
-                    says,
+                    times,
                     "{text}"
                 );
             }
-            assert_eq!(
-                compared.promise().contains("equal memory layouts only"),
-                says == 1
-            );
+            let is_limited = compared.promise().contains("equal memory layouts only");
+            assert_eq!(is_limited, times == 1);
         }
     }
 
-    /// Such as instructions, of a measurement that is not a time.
+    /// Counts, such as instructions, are no times.
     #[test]
     fn counts_have_no_unit_and_no_clock() {
         let side = |more: f64| {
@@ -402,11 +403,7 @@ mod tests {
                 counts.map(|(id, count)| (id.to_owned(), vec![count; 10])),
             )]
         };
-        let options = Options {
-            on_one_machine: true,
-            ..Options::default()
-        };
-        let text = compare(&side(100_003.0), &side(102_007.0), &options).text(true);
+        let text = compare(&side(100_003.0), &side(102_007.0), &on_one_machine()).text(true);
         for shown in ["100,003", "slower"] {
             assert!(text.contains(shown), "{text}");
         }
@@ -429,9 +426,8 @@ mod tests {
             })
         };
         let options = Options {
-            on_one_machine: true,
             screened: 2,
-            ..Options::default()
+            ..on_one_machine()
         };
         let compared = compare(&side(0.0), &side(0.01), &options);
         let text = compared.text(false);
@@ -444,10 +440,10 @@ mod tests {
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
         }
-        let all = compared.text(true);
+        let text = compared.text(true);
         assert!(
-            !all.contains("--all") && !all.contains("crossover ab"),
-            "{all}"
+            !text.contains("--all") && !text.contains("crossover ab"),
+            "{text}"
         );
         let stored = compare(&side(0.0), &side(0.01), &Options::default());
         assert!(stored.text(true).contains("`crossover ab` runs more pairs"));

@@ -30,9 +30,10 @@ impl Comparison {
         if self.equal {
             return text;
         }
-        let rows: Vec<&BenchmarkRow> = match all {
-            true => self.rows.iter().collect(),
-            false => self.changed_rows(),
+        let rows = if all {
+            self.rows.iter().collect()
+        } else {
+            self.changed_rows()
         };
         if !rows.is_empty() {
             text += &terminal_table(&rows, width.unwrap_or(USUAL));

@@ -123,8 +123,7 @@ pub fn css() -> String {
 mod tests {
     use super::*;
 
-    /// Names are written in these colours, on the paper; and what was drawn in a light colour is told
-    /// from all else.
+    /// Names are written in these colours, on the paper, and light colours are distinguishable.
     #[test]
     fn every_colour_can_be_read_and_is_drawn_once() {
         let luminance = |hex: &str| -> f64 {

@@ -48,7 +48,7 @@ impl Dot {
 pub struct Curve {
     /// Written at its end.
     pub label: String,
-    /// Its colour.
+    /// Colour.
     pub paint: Paint,
     /// Sizes ascending.
     pub dots: Vec<Dot>,
@@ -86,7 +86,7 @@ pub struct Limit {
     pub label: String,
     /// In the plot's units.
     pub value: f64,
-    /// Its colour.
+    /// Colour.
     pub paint: Paint,
 }
 

@@ -136,7 +136,7 @@ impl Plot {
         let mut labels: Vec<_> = curves.chain(limits).collect();
         labels.sort_by_key(|(.., (_, y))| *y);
         let wanted: Vec<i32> = labels.iter().map(|(.., (_, y))| *y).collect();
-        let rows = apart(&wanted, (30, HEIGHT as i32 - 50));
+        let rows = spread_labels(&wanted, (30, HEIGHT as i32 - 50));
         for ((label, paint, at), row) in labels.into_iter().zip(rows) {
             let ink = colour(paint);
             area.draw(&PathElement::new([at, (edge + 8, row)], ink))?;
@@ -151,7 +151,7 @@ impl Plot {
 
 /// Places for labels that should be at these heights, ascending: as near as possible, a row apart, and
 /// between top and bottom if they fit.
-fn apart(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
+fn spread_labels(wanted: &[i32], (top, bottom): (i32, i32)) -> Vec<i32> {
     let mut rows = wanted.to_vec();
     let mut least = top + ROW / 2;
     for row in &mut rows {
@@ -248,10 +248,10 @@ mod tests {
             &[298, 299, 300, 300],
             &[],
         ] {
-            let rows = apart(wanted, (0, 300));
+            let rows = spread_labels(wanted, (0, 300));
             assert!(rows.windows(2).all(|w| w[1] - w[0] >= ROW), "{rows:?}");
             assert!(rows.iter().all(|r| (7..=293).contains(r)), "{rows:?}");
         }
-        assert_eq!(apart(&[10, 100, 200], (0, 300)), [10, 100, 200]);
+        assert_eq!(spread_labels(&[10, 100, 200], (0, 300)), [10, 100, 200]);
     }
 }

@@ -6,7 +6,7 @@ use crossover_results::model::environment::{Cpu, GpuInfo};
 
 /// Possible disturbances of a measurement, besides the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct Conditions {
     /// Processes of others with a compute context on the GPU.
     pub(super) other_processes: u32,
     /// The executable was built with the profile `dev`, without full optimisation.
@@ -18,7 +18,7 @@ pub(super) struct Surroundings {
 }
 
 /// The disturbances of measurements here, each in a sentence with its remedy.
-pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
+pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, conditions: Conditions) -> Vec<String> {
     let mut found = Vec::new();
     let mut add = |matters: bool, sentence: &dyn Display| {
         if matters {
@@ -26,7 +26,7 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
         }
     };
     add(
-        around.for_editing,
+        conditions.for_editing,
         &"this executable is not fully optimised, so its CPU times are too long: measure with `cargo bench`",
     );
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
@@ -51,11 +51,11 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
          is made up and no output was verified; take it off LD_LIBRARY_PATH",
     );
     add(
-        around.far_from_gpu,
+        conditions.far_from_gpu,
         &"this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
          that node (`numactl`, or a container's cpuset)",
     );
-    let others = around.other_processes;
+    let others = conditions.other_processes;
     let sentence = format_args!(
         "other processes have a context on the GPU ({others}) and may run kernels in between: end them (`nvidia-smi` \
          lists them), or choose another GPU with CROSSOVER_DEVICE"
@@ -75,7 +75,7 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
     );
     add(default - limit > 0.5, &sentence);
     add(
-        around.launch_blocking,
+        conditions.launch_blocking,
         &"CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
     );
     found
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_disturbance_is_named_once() {
-        type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
+        type Change = fn(&mut Cpu, &mut GpuInfo, &mut Conditions);
         let cases: [(&str, Change); 8] = [
             ("not fully optimised", |_, _, a| a.for_editing = true),
             ("CPU quota of 2.5 cores on 16", |c, _, _| {
@@ -122,15 +122,15 @@ mod tests {
             }),
             ("CUDA_LAUNCH_BLOCKING", |_, _, a| a.launch_blocking = true),
         ];
-        let none = |cpu: &Cpu, gpu: &GpuInfo| find(cpu, Some(gpu), Surroundings::default());
+        let none = |cpu: &Cpu, gpu: &GpuInfo| find(cpu, Some(gpu), Conditions::default());
         let (cpu, gpu) = quiet();
         assert_eq!(none(&cpu, &gpu), [""; 0]);
         assert_eq!(none(&Cpu::default(), &GpuInfo::default()), [""; 0]);
         for (text, change) in cases {
             let (mut cpu, mut gpu) = quiet();
-            let mut around = Surroundings::default();
-            change(&mut cpu, &mut gpu, &mut around);
-            let found = find(&cpu, Some(&gpu), around);
+            let mut conditions = Conditions::default();
+            change(&mut cpu, &mut gpu, &mut conditions);
+            let found = find(&cpu, Some(&gpu), conditions);
             assert!(
                 found.len() == 1 && found[0].contains(text),
                 "{text}: {found:?}"
@@ -142,13 +142,13 @@ mod tests {
     fn without_a_gpu_only_the_processor_counts() {
         let (mut cpu, _) = quiet();
         cpu.quota_cores = Some(1.0);
-        let around = Surroundings {
+        let conditions = Conditions {
             other_processes: 2,
             launch_blocking: true,
             far_from_gpu: true,
             for_editing: false,
         };
-        let found = find(&cpu, None, around);
+        let found = find(&cpu, None, conditions);
         assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");
     }
 }

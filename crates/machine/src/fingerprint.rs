@@ -4,7 +4,7 @@ use sysinfo::System;
 
 use crate::absence::Absence;
 use crate::cpu;
-use crate::disturbances::{self, Surroundings};
+use crate::disturbances::{self, Conditions};
 use crate::numa::Nodes;
 use crate::nvml::{self, Monitor};
 use crate::{libraries, recorded};
@@ -22,7 +22,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
     let others = monitor.as_ref().map_or(0, Monitor::other_processes);
-    let around = Surroundings {
+    let conditions = Conditions {
         other_processes: others.saturating_sub(partners),
         for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
@@ -34,7 +34,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
         commit: None,
         dirty: None,
         os: Some(operating_system()),
-        disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
+        disturbances: disturbances::find(&cpu, gpu_info.as_ref(), conditions),
         cpu,
         numa_node: kept_at.map(|(node, _)| node),
         gpu: gpu_info,

@@ -31,7 +31,7 @@ pub struct Load {
     own: f64,
     /// Time in which some thread waited for a processor; `None` if the kernel does not count it.
     waited: Option<f64>,
-    /// The same for memory.
+    /// Time in which some thread waited for memory.
     waited_for_memory: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ impl Background {
         }
     }
 
-    /// Whether the used cores matter on so many processors.
+    /// Whether the used cores matter on this number of processors.
     pub fn is_busy(self, processors: usize) -> bool {
         let (cores, share) = NEGLIGIBLE_CORES;
         self.cores >= cores.max(share * processors as f64)

@@ -156,7 +156,7 @@ impl Communicator {
     /// Enqueues that each value of f32 at `to` becomes the sum of those at `from` on all devices.
     ///
     /// # Safety
-    /// Both addresses must be memory of the communicator's device for so many values until the operation has
+    /// Both addresses must be memory of the communicator's device for `values` values until the operation has
     /// run, and be equal or not overlap. The stream must be of that device.
     ///
     /// # Errors

@@ -114,33 +114,10 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
     all.truncate(most);
     let begin = all.first().map_or(0, |bar| bar.start);
 
-    let mut events = Vec::new();
-    for (at, row) in rows(all).into_iter().enumerate() {
-        let process = row.at.device.map_or(1, |device| device + 2);
-        let about = |what: &str, arguments| json!({"ph": "M", "name": what, "pid": process, "tid": at + 1, "args": arguments});
-        let name = match row.at.device {
-            None => "host".to_owned(),
-            Some(device) => format!("GPU {device}: {}", profile.gpu),
-        };
-        events.push(about("process_name", json!({"name": name})));
-        events.push(about("process_sort_index", json!({"sort_index": process})));
-        events.push(about("thread_name", json!({"name": row.name})));
-        events.push(about("thread_sort_index", json!({"sort_index": at})));
-        let micros = |ns: u64| ns as f64 / 1e3;
-        events.extend(row.bars.into_iter().map(|bar| {
-            json!({
-                "ph": "X",
-                "name": bar.name,
-                "pid": process,
-                "tid": at + 1,
-                "ts": micros(bar.start - begin),
-                "dur": micros(bar.end.saturating_sub(bar.start)),
-                "args": bar.arguments,
-            })
-        }));
-    }
+    let rows = rows(all).into_iter().enumerate();
+    let events = rows.flat_map(|(at, row)| events(at, row, begin, &profile.gpu));
     let trace = json!({
-        "traceEvents": events,
+        "traceEvents": events.collect::<Vec<_>>(),
         "displayTimeUnit": "ns",
         "otherData": {
             "benchmark": profile.benchmark,
@@ -151,6 +128,35 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
         },
     });
     trace.to_string()
+}
+
+/// The name and the place of a row, and its spans.
+fn events(at: usize, row: Row, begin: u64, gpu: &str) -> Vec<Value> {
+    let process = row.at.device.map_or(1, |device| device + 2);
+    let about = |what: &str, arguments| json!({"ph": "M", "name": what, "pid": process, "tid": at + 1, "args": arguments});
+    let name = match row.at.device {
+        None => "host".to_owned(),
+        Some(device) => format!("GPU {device}: {gpu}"),
+    };
+    let mut events = vec![
+        about("process_name", json!({"name": name})),
+        about("process_sort_index", json!({"sort_index": process})),
+        about("thread_name", json!({"name": row.name})),
+        about("thread_sort_index", json!({"sort_index": at})),
+    ];
+    let micros = |ns: u64| ns as f64 / 1e3;
+    events.extend(row.bars.into_iter().map(|bar| {
+        json!({
+            "ph": "X",
+            "name": bar.name,
+            "pid": process,
+            "tid": at + 1,
+            "ts": micros(bar.start - begin),
+            "dur": micros(bar.end.saturating_sub(bar.start)),
+            "args": bar.arguments,
+        })
+    }));
+    events
 }
 
 /// Ranges, calls and work of a window; a range that has not ended ends at `end`.

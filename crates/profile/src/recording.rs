@@ -96,14 +96,14 @@ pub struct CallRecord {
     pub end: u64,
     /// The calling thread.
     pub thread: u32,
-    /// Its correlation id, by which work names the call that launched it.
+    /// Correlation id, by which work names the call that launched it.
     pub correlation: u32,
 }
 
 /// A range of the code. Its number is its index in [`Recording::ranges`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeRecord {
-    /// Its name in the code.
+    /// Name in the code.
     pub name: String,
     /// The thread, by a number of its own.
     pub thread: u32,

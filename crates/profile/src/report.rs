@@ -48,7 +48,7 @@ pub struct DeviceRow {
     pub per_iteration: f64,
     /// Time on the device per iteration.
     pub ns_per_iteration: f64,
-    /// Its share of the time of all rows, from 0 to 1. Rows that run at the same time each count
+    /// Share of the time of all rows, from 0 to 1. Rows that run at the same time each count
     /// in full.
     pub share: f64,
     /// Median time of one execution.
@@ -125,15 +125,15 @@ pub struct CallRow {
 /// All passes through one range of the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeRow {
-    /// Its name; a range within another has both names, outer first, with ` / ` between.
+    /// Name; a range within another has both names, outer first, with ` / ` between.
     pub name: String,
     /// Passes per iteration.
     pub per_iteration: f64,
     /// Host time per iteration.
     pub host_ns_per_iteration: f64,
-    /// Time on the device of what was launched in it and in the ranges within it, per iteration.
+    /// Device time of work launched in this range and nested ranges, per iteration.
     pub device_ns_per_iteration: f64,
-    /// Its share of the time of all work on the device, from 0 to 1.
+    /// Share of the time of all work on the device, from 0 to 1.
     pub share: f64,
 }
 
@@ -189,7 +189,7 @@ pub struct Timeline {
 pub struct Lane {
     /// The kind of its spans.
     pub kind: LaneKind,
-    /// Its name, such as `stream 13` or `host to device`.
+    /// Name, such as `stream 13` or `host to device`.
     pub name: String,
     /// Spans in the order of their starts. Ranges may nest; other spans of a lane do not overlap.
     pub spans: Vec<Span>,

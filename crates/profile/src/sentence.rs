@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::recording::planted::kernel;
 
-    /// Rows of so many thousandths of all work.
+    /// Rows with these thousandths of all work.
     fn rows(works: &[(Work, f64)]) -> Vec<DeviceRow> {
         let row = |(work, ns): &(Work, f64)| DeviceRow {
             work: work.clone(),

@@ -235,7 +235,7 @@ fn count(per_iteration: f64) -> String {
     }
 }
 
-/// By how much recording made it slower.
+/// Overhead of recording.
 fn recording(s: &Summary) -> String {
     let without = time(s.unrecorded_ns);
     let ratio = s.iteration_ns / s.unrecorded_ns;

@@ -170,7 +170,7 @@ impl Child {
         self.link = None;
     }
 
-    /// Its status, if it ends within this time.
+    /// The exit status, if the child ends within this time.
     ///
     /// # Errors
     /// An interrupt.
@@ -186,7 +186,7 @@ impl Child {
         Ok(self.status)
     }
 
-    /// Its status at its end; `None` if it takes longer than `limit`, and was ended.
+    /// The exit status of the child; `None` if it takes longer than `limit`, and was ended.
     ///
     /// # Errors
     /// An interrupt.

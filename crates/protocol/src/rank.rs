@@ -32,11 +32,11 @@ const PORT: u16 = 29500;
 /// The place of this process in a run of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
-    /// Its number, from 0.
+    /// The number of the process, from 0.
     pub rank: usize,
     /// How many processes there are.
     pub size: usize,
-    /// Its number among the processes of its host.
+    /// The number among the processes of the host.
     pub(crate) local: usize,
     /// Host and port of rank 0.
     pub(crate) address: (String, u16),
@@ -44,6 +44,51 @@ pub struct Rank {
     pub(crate) job: String,
     /// The variables that name a rank.
     pub(crate) variables: String,
+}
+
+/// The variables of a launcher, rank and number of processes, and the rank within the host.
+type Launcher = ([&'static str; 4], [usize; 2], Option<usize>);
+
+/// The launchers that have set their variables, which must agree.
+fn launchers(text: &impl Fn(&str) -> Option<String>) -> Result<Vec<Launcher>, String> {
+    let number = |name: &str, value: String| {
+        let wrong = |_| {
+            format!(
+                "{name}={value} is no number; unset it, or start the run by torchrun, mpirun or srun"
+            )
+        };
+        value.parse::<usize>().map_err(wrong)
+    };
+    // In the script of a batch job, which runs once, Slurm sets the variables of the whole job.
+    let is_script = text("SLURM_JOB_ID").is_some() && text("SLURM_STEP_NUM_TASKS").is_none();
+    let mut found: Vec<Launcher> = Vec::new();
+    for names @ [of_rank, of_size, of_local, _] in LAUNCHERS {
+        let is_slurm = of_rank.starts_with("SLURM");
+        let of_step = text("SLURM_STEP_NUM_TASKS").filter(|_| is_slurm);
+        let place = text(of_rank).zip(of_step.or_else(|| text(of_size)));
+        let Some((rank, size)) = place.filter(|_| !(is_slurm && is_script)) else {
+            continue;
+        };
+        let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
+        let local = text(of_local).map(|local| number(of_local, local));
+        if rank >= size {
+            return Err(format!(
+                "{of_rank}={rank} and {of_size}={size} contradict each other, because ranks count from 0; unset \
+                 both, or start the run by torchrun, mpirun or srun"
+            ));
+        }
+        // Slurm may have started the launcher whose variables were found.
+        let other = found.first().filter(|_| !is_slurm);
+        if let Some((other, [of_other, its_size], _)) = other.filter(|it| it.1 != [rank, size]) {
+            return Err(format!(
+                "{}={of_other} of {its_size} and {of_rank}={rank} of {size} contradict each other; unset the \
+                 variables of the launcher that did not start this process",
+                other[0]
+            ));
+        }
+        found.push((names, [rank, size], local.transpose()?));
+    }
+    Ok(found)
 }
 
 /// A rank's number, how many there are, and the job.
@@ -63,45 +108,8 @@ impl Rank {
     /// # Errors
     /// As [`from_env`](Self::from_env).
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let text = |name| lookup(name).filter(|value| !value.is_empty());
-        let number = |name: &str, value: String| {
-            let wrong = |_| {
-                format!(
-                    "{name}={value} is no number; unset it, or start the run by torchrun, mpirun or srun"
-                )
-            };
-            value.parse::<usize>().map_err(wrong)
-        };
-        // In the script of a batch job, which runs once, Slurm sets the variables of the whole job.
-        let is_script = text("SLURM_JOB_ID").is_some() && text("SLURM_STEP_NUM_TASKS").is_none();
-        let mut found: Vec<([&str; 4], [usize; 2], Option<usize>)> = Vec::new();
-        for names @ [of_rank, of_size, of_local, _] in LAUNCHERS {
-            let is_slurm = of_rank.starts_with("SLURM");
-            let of_step = text("SLURM_STEP_NUM_TASKS").filter(|_| is_slurm);
-            let place = text(of_rank).zip(of_step.or_else(|| text(of_size)));
-            let Some((rank, size)) = place.filter(|_| !(is_slurm && is_script)) else {
-                continue;
-            };
-            let (rank, size) = (number(of_rank, rank)?, number(of_size, size)?);
-            let local = text(of_local).map(|local| number(of_local, local));
-            if rank >= size {
-                return Err(format!(
-                    "{of_rank}={rank} and {of_size}={size} contradict each other, because ranks count from 0; unset \
-                     both, or start the run by torchrun, mpirun or srun"
-                ));
-            }
-            // Slurm may have started the launcher whose variables were found.
-            let other = found.first().filter(|_| !is_slurm);
-            if let Some((other, [of_other, its_size], _)) = other.filter(|it| it.1 != [rank, size])
-            {
-                return Err(format!(
-                    "{}={of_other} of {its_size} and {of_rank}={rank} of {size} contradict each other; unset the \
-                     variables of the launcher that did not start this process",
-                    other[0]
-                ));
-            }
-            found.push((names, [rank, size], local.transpose()?));
-        }
+        let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let found = launchers(&text)?;
         let first = found.first().filter(|(_, [_, size], _)| *size > 1);
         let Some(&([.., of_job], place @ [rank, size], _)) = first else {
             return Ok(None);

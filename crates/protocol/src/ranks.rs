@@ -230,7 +230,7 @@ impl OtherRanks {
         self.hear()
     }
 
-    /// Sends a request to all, each of which sends so many replies.
+    /// Sends a request to all, each of which sends this number of replies.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -264,7 +264,7 @@ impl OtherRanks {
         replies.into_iter().collect()
     }
 
-    /// Asks all to run something so many times, and returns when they begin.
+    /// Asks all to run something this many times, and returns when they begin.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).

@@ -21,8 +21,6 @@ pub enum SizeSet {
 }
 
 impl SizeSet {
-    const ALL: [SizeSet; 3] = [SizeSet::Quick, SizeSet::Default, SizeSet::Full];
-
     /// The name that `CROSSOVER_SIZES` takes.
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +34,7 @@ impl SizeSet {
 /// The GPUs that `CROSSOVER_DEVICE` names beside the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FurtherDevices {
-    /// Those with these indices.
+    /// The GPUs with these indices.
     Listed(Vec<usize>),
     /// All that the driver shows.
     All,
@@ -177,14 +175,10 @@ impl Settings {
             value: value.to_owned(),
             good,
         };
-        let named = value("CROSSOVER_SIZES").or_else(|| value(EARLIER_SIZES));
-        let size_set = match named {
-            None => SizeSet::default(),
-            Some(v) => SizeSet::ALL
-                .into_iter()
-                .find(|set| set.name() == v)
-                .ok_or_else(|| bad("CROSSOVER_SIZES", &v, "quick, default and full"))?,
-        };
+        let size_set = value("CROSSOVER_SIZES").or_else(|| value(EARLIER_SIZES));
+        let sets = [SizeSet::Default, SizeSet::Quick, SizeSet::Full].map(|set| (set.name(), set));
+        let good = "quick, default and full";
+        let size_set = one_of("CROSSOVER_SIZES", size_set, &sets, good)?;
         let named = value("CROSSOVER_DEVICE");
         let listed = FurtherDevices::Listed;
         let (device, further) = match named.as_deref() {
@@ -199,16 +193,16 @@ impl Settings {
                 (Some(devices[0]), listed(devices[1..].to_vec()))
             }
         };
-        let gate = match value("CROSSOVER_GATE").as_deref() {
-            None | Some("auto") => GateMode::Auto,
-            Some("off") => GateMode::Off,
-            Some(v) => return Err(bad("CROSSOVER_GATE", v, "auto and off")),
-        };
-        let monitor = match value("CROSSOVER_MONITOR").as_deref() {
-            None | Some("on") => true,
-            Some("off") => false,
-            Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
-        };
+        let gates = [("auto", GateMode::Auto), ("off", GateMode::Off)];
+        let gate = one_of(
+            "CROSSOVER_GATE",
+            value("CROSSOVER_GATE"),
+            &gates,
+            "auto and off",
+        )?;
+        let monitor = value("CROSSOVER_MONITOR");
+        let on_or_off = [("on", true), ("off", false)];
+        let monitor = one_of("CROSSOVER_MONITOR", monitor, &on_or_off, "on and off")?;
         let processes = match value("CROSSOVER_PROCESSES") {
             None if size_set == SizeSet::Quick => 0,
             None => 6,
@@ -231,6 +225,24 @@ impl Settings {
             results: results.unwrap_or_else(|| "target-reports/criterion".into()),
         })
     }
+}
+
+/// The value of this name, or the first one if the variable is not set.
+fn one_of<T: Copy>(
+    variable: &'static str,
+    value: Option<String>,
+    known: &[(&str, T)],
+    good: &'static str,
+) -> Result<T, SettingsError> {
+    let Some(value) = value else {
+        return Ok(known[0].1);
+    };
+    let found = known.iter().find(|(name, _)| *name == value);
+    found.map(|(_, it)| *it).ok_or(SettingsError {
+        variable,
+        value,
+        good,
+    })
 }
 
 /// One or more indices with commas between, none twice.

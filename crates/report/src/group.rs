@@ -3,22 +3,24 @@
 
 use rayon::prelude::*;
 
-use crate::answers::GroupAnswer;
 use crate::report::Report;
 use crossover_draw::ink::{CPU_HUES, Paint};
 use crossover_draw::plot::Limit;
 use crossover_results::analysis::answer::confirmations::{RunAnswer, of_runs};
-use crossover_results::analysis::answer::crossover_answer::{self, best_cpu, headlines};
+use crossover_results::analysis::answer::crossover_answer::{
+    self, CrossoverAnswer, best_cpu, curve, headlines,
+};
 use crossover_results::analysis::answer::curve::Curve;
 use crossover_results::analysis::answer::kind::Speedup;
-use crossover_results::analysis::limits;
+use crossover_results::analysis::limits::{self, Share};
 use crossover_results::analysis::rate::{self, RateKind};
+use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::model::LinkBytes;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Residency;
 use crossover_results::store::curves::{Benchmark, Group as Measured, Series};
-use crossover_results::store::machine::{Limits, MachineResults};
+use crossover_results::store::machine_results::{Limits, MachineResults};
 use crossover_words::{Clock, units};
 
 /// One group.
@@ -33,7 +35,7 @@ pub(crate) struct GroupView<'a> {
     pub(crate) implementations: Vec<Implementation<'a>>,
     /// The time of the fastest CPU code.
     pub(crate) best_cpu: Curve,
-    /// Its name at each size.
+    /// Name of the fastest CPU code at each size.
     pub(crate) best_names: Vec<(f64, String)>,
     pub(crate) work: Option<RateKind>,
     pub(crate) limits: Vec<Limit>,
@@ -48,6 +50,66 @@ pub(crate) struct Implementation<'a> {
     pub(crate) machine: &'a MachineResults,
     /// Index of its colour.
     pub(crate) hue: usize,
+}
+
+/// The answer to one question of a group.
+pub(crate) struct GroupAnswer<'a> {
+    pub(crate) found: &'a CrossoverAnswer,
+    /// The machine of its GPU code.
+    pub(crate) machine: &'a MachineResults,
+    /// The GPU code.
+    pub(crate) series: &'a Series,
+    /// The speedup along the sizes.
+    pub(crate) speedup: Vec<Speedup>,
+    /// The limit at the crossing and at the largest size.
+    pub(crate) limits: Vec<(u64, Share)>,
+    pub(crate) trust: Trust,
+}
+
+impl<'a> GroupAnswer<'a> {
+    /// The answer with its evidence; `None` if its GPU code has no results any more.
+    pub(crate) fn of(
+        report: &'a Report,
+        found: &'a CrossoverAnswer,
+        best_cpu: &Curve,
+        of_runs: &[RunAnswer],
+    ) -> Option<Self> {
+        let (machine, series) = (report.gpu(), report.gpu_of(found)?);
+        let crossing = found.crossing.for_good().map(|change| change.size.ceil());
+        let sizes = crossing.into_iter().chain([found.crossing.largest]);
+        let gpu = curve(series);
+        let limit = |size: f64| {
+            let ns = gpu.at(size)?.median;
+            Some((size as u64, limits::at(series, size as u64, ns, machine)?))
+        };
+        let mut limits: Vec<(u64, Share)> = sizes.filter_map(limit).collect();
+        limits.dedup_by_key(|(size, _)| *size);
+        Some(Self {
+            found,
+            machine,
+            series,
+            speedup: found.speedups(best_cpu, series),
+            limits,
+            trust: trust::of(found, &report.machine, machine, of_runs),
+        })
+    }
+
+    /// The speedup that each process measured at each of its sizes.
+    pub(crate) fn of_processes(&self) -> Vec<(u64, f64)> {
+        let pairs = self.found.processes.iter().flatten();
+        let ratios = pairs.map(|pair| (pair.size, pair.cpu_ns / pair.gpu_ns));
+        let sound = ratios.filter(|(size, ratio)| *size > 0 && ratio.is_normal() && *ratio > 0.0);
+        sound.collect()
+    }
+
+    /// How sure it is, and why, in a sentence.
+    pub(crate) fn cause(&self) -> String {
+        match self.trust.grade() {
+            Grade::Firm => format!("Firm: {} processes agree.", self.found.crossing.processes),
+            Grade::Doubtful => format!("Uncertain: {}.", self.trust.doubts().join("; ")),
+            Grade::Thin => "Unconfirmed: measured by one process.".to_owned(),
+        }
+    }
 }
 
 /// The groups of a report, in its order.

@@ -14,7 +14,7 @@ use crate::group::describe;
 use crate::report::{self, Options, Report, ReportError, day};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::whole_file;
 use crossover_words::text::escape;
 
@@ -39,7 +39,7 @@ pub fn refresh(
         (machine.runs.iter()).any(|(run, _)| run.environment.recorded())
     };
     if let Some(machine) = report.machines().find(recorded) {
-        return Err(ReportError::Readme(format!(
+        return Err(ReportError(format!(
             "the results of {} come from the recording driver of the tests, which executes no kernel; run \
              `cargo bench` on a GPU",
             machine.name
@@ -47,7 +47,7 @@ pub fn refresh(
     }
     if headlines(&report.found).next().is_none() {
         // The empty table would replace a good one.
-        return Err(ReportError::Readme(format!(
+        return Err(ReportError(format!(
             "the results of {} have no answers: measure an operation on the CPU and on a GPU",
             report.machine.hardware()
         )));
@@ -55,18 +55,19 @@ pub fn refresh(
     let shown = readme.display();
     let text = fs::read_to_string(readme).map_err(|error| {
         let remedy = "run this in the folder of your README";
-        ReportError::Readme(format!("{shown}: {error}; {remedy}"))
+        ReportError(format!("{shown}: {error}; {remedy}"))
     })?;
     let dir = readme.parent().unwrap_or(Path::new("."));
     let (body, plot) = body(&report);
     let text = splice(&text, &body).ok_or_else(|| {
-        ReportError::Readme(format!(
+        ReportError(format!(
             "{shown}: needs one line {BEGIN} and after it one line {END}; put them where the results \
              should stand"
         ))
     })?;
     let written = |path: &Path, text: &str| {
-        whole_file::write_atomic(path, text.as_bytes()).map_err(ReportError::File)
+        whole_file::write_atomic(path, text.as_bytes())
+            .map_err(|error| ReportError(error.to_string()))
     };
     if let Some((name, svg)) = plot {
         written(&dir.join(PLOTS).join(name), &svg)?;

@@ -13,8 +13,8 @@ use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::id::Device;
 use crossover_results::model::record::Skip;
 use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::unreadable::Unreadable;
 use crossover_results::store::whole_file::FileError;
@@ -183,38 +183,26 @@ pub(crate) fn day(machine: &MachineResults) -> Option<&str> {
     machine.run.as_ref()?.started.get(..10)
 }
 
-/// Why there is no report.
+/// Why there is no report, in a sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// There are no results.
-    #[error(
-        "no results under {}: run `cargo bench` first; of the record of a machine, \
-         `crossover report --with RECORD` makes a page and thresholds",
-        .0.display()
-    )]
-    NoResults(PathBuf),
-    /// A machine of `--with` has no results.
-    #[error(
-        "no results in {}: name the record of a machine, or a folder that holds Criterion's output \
-         or a `criterion` folder with it",
-        .0.display()
-    )]
-    NothingThere(PathBuf),
-    /// A machine of `--with` is the file that the record of these results goes to.
-    #[error(
-        "{} would be replaced by the record of these results: move it, or write elsewhere with --out",
-        .0.display()
-    )]
-    Replaced(PathBuf),
-    /// A machine of `--with` cannot be read, or a README not be written.
-    #[error(transparent)]
-    File(FileError),
-    /// A README is not refreshed.
-    #[error("{0}")]
-    Readme(String),
-    /// A file of the page could not be written.
-    #[error("{0}; `crossover report --out DIR` writes elsewhere")]
-    Write(#[from] FileError),
+#[error("{0}")]
+pub struct ReportError(pub(crate) String);
+
+/// A file of the page that could not be written.
+impl From<FileError> for ReportError {
+    fn from(error: FileError) -> Self {
+        Self(format!(
+            "{error}; `crossover report --out DIR` writes elsewhere"
+        ))
+    }
+}
+
+fn no_results(root: &Path) -> ReportError {
+    ReportError(format!(
+        "no results under {}: run `cargo bench` first; of the record of a machine, `crossover report --with RECORD` \
+         makes a page and thresholds",
+        root.display()
+    ))
 }
 
 /// Reads the results under `root`; if there are none, the first of the other machines.
@@ -245,7 +233,10 @@ pub fn of_results(
     if !machine.groups.is_empty()
         && let Some(path) = options.with.iter().find(is_replaced)
     {
-        return Err(ReportError::Replaced(path.clone()));
+        return Err(ReportError(format!(
+            "{} would be replaced by the record of these results: move it, or write elsewhere with --out",
+            path.display()
+        )));
     }
     machine.problems.extend(problems);
     let mut committed = committed.into_iter();
@@ -253,15 +244,14 @@ pub fn of_results(
         let problems = std::mem::take(&mut machine.problems);
         let first = (!named.is_empty()).then(|| named.remove(0));
         let first = first.or_else(|| committed.next());
-        machine = first.ok_or_else(|| ReportError::NoResults(root.into()))?;
+        machine = first.ok_or_else(|| no_results(root))?;
         machine.problems.splice(0..0, problems);
     }
     let with_gpu = |machine: &MachineResults| machine.gpu().is_some();
     Ok(Report::of(machine, named, committed.find(with_gpu)))
 }
 
-/// Of the machines of `--with` and the committed ones the one with the most answers, or else that of
-/// `root`.
+/// The machine with the most answers, of those of `--with` and the committed ones; without any the one in `root`.
 ///
 /// # Errors
 /// As [`read`].
@@ -278,7 +268,7 @@ pub(crate) fn most_answers(
     let most = named.into_iter().chain(committed).rev().max_by_key(answers);
     let machine = most.unwrap_or_else(|| MachineResults::read(root, "this machine", false));
     match machine.groups.is_empty() {
-        true => Err(ReportError::NoResults(root.into())),
+        true => Err(no_results(root)),
         false => Ok(Report::of(machine, Vec::new(), None)),
     }
 }
@@ -289,9 +279,14 @@ type Others = (Vec<MachineResults>, Vec<MachineResults>, Vec<Unreadable>);
 fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {
     let mut named = Vec::new();
     for path in &options.with {
-        let there = MachineResults::read_other(path).map_err(ReportError::File)?;
+        let there =
+            MachineResults::read_other(path).map_err(|error| ReportError(error.to_string()))?;
         if there.groups.is_empty() {
-            return Err(ReportError::NothingThere(path.clone()));
+            return Err(ReportError(format!(
+                "no results in {}: name the record of a machine, or a folder that holds Criterion's output or a \
+                 `criterion` folder with it",
+                path.display()
+            )));
         }
         named.push(there);
     }

@@ -1,8 +1,7 @@
 //! The short table of answers for a README and the end of a run: a row per operation, a column for each
 //! of three places of the data.
 
-use crate::answers::GroupAnswer;
-use crate::group::GroupView;
+use crate::group::{GroupAnswer, GroupView};
 use crate::report::Report;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::role::Residency;

@@ -2,8 +2,7 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::answers::GroupAnswer;
-use crate::group::GroupView;
+use crate::group::{GroupAnswer, GroupView};
 use crate::report::{self, Report};
 use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::trust::Grade;

@@ -82,14 +82,14 @@ impl LaunchConstant {
 pub struct SidecarFile {
     /// The file.
     pub path: PathBuf,
-    /// Its fields, or why they cannot be read.
+    /// The fields, or why they cannot be read.
     pub fields: io::Result<Value>,
     /// Whether it is about the samples beside it.
     pub is_of_samples: bool,
 }
 
 impl SidecarFile {
-    /// Its clock; `None` if it cannot be read or names none.
+    /// The clock; `None` if it cannot be read or names none.
     pub fn clock(&self) -> Option<Clock> {
         Clock::named(self.fields.as_ref().ok()?["clock"].as_str()?)
     }

@@ -70,7 +70,7 @@ pub fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| acts(c) || is_break(c))
 }
 
-/// The text in at most so many characters, without the middle of a longer one.
+/// The text in at most this number of characters, without the middle of a longer one.
 pub fn shortened(text: &str, most: usize) -> String {
     let all = text.chars().count();
     if all <= most {

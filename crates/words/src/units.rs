@@ -19,7 +19,7 @@ pub fn number(value: f64) -> String {
     thousands(&format!("{rounded:.decimals$}"))
 }
 
-/// A number to so many significant digits, 2 to 9: the value that parsing its text would give.
+/// A number to the given number of significant digits, 2 to 9: the value that parsing its text would give.
 pub fn significant(value: f64, digits: u8) -> f64 {
     let digits = i32::from(digits) - 1;
     let shift = digits.saturating_sub(value.abs().log10().floor() as i32);

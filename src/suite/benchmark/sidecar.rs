@@ -1,9 +1,9 @@
 //! The facts that are stored beside Criterion's files: launches and their constant, background load, choices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Bench;
-use crate::model::record::{Activity, SCHEMA, Sidecar};
+use crate::model::record::{Activity, Sidecar};
 use crate::suite::host::Timed;
 use crate::suite::missing::Missing;
 use crate::suite::sampler::SampleSeries;
@@ -47,43 +47,10 @@ impl Bench<'_> {
         let mut extra = code.routine.extra()?;
         self.run.check_device()?;
         // From here on a lost device is no reason to lose the samples.
-        let is_gated = matches!(code.clock, Clock::EventsGated | Clock::EventsCold);
-        // Not every driver describes copies between devices that it has captured.
-        if is_gated && !self.group.on_several {
-            let time = &self.run.machine.time;
-            let counted = time.count_launches(|| code.routine.run());
-            if let Some(counted) = self.if_known("the number of launches", counted) {
-                extra.insert(LAUNCHES.to_owned(), counted.launches.into());
-                if counted.graphs > 0 {
-                    extra.insert(GRAPHS.to_owned(), counted.graphs.into());
-                }
-            }
-        }
-        let empty_after_ns = self.launch_constant(code.clock);
-        if let Some(empty_ns) = series
-            .empty_before_ns
-            .zip(empty_after_ns)
-            .map(<[f64; 2]>::from)
-        {
-            extra.extend(EMPTY_KERNEL.map(str::to_owned).into_iter().zip(empty_ns));
-            if let Some(note) = LaunchConstant::moved(empty_ns) {
-                eprintln!("note: {}: {note}", self.id);
-                notes.push(note);
-            }
-        }
-        for (key, state) in LAUNCH_PROBE.into_iter().zip(series.launches) {
-            extra.extend(state.map(|state| (key.to_owned(), state.probe_ns)));
-        }
-        if series.launches[1].is_some_and(|state| state.is_long) {
-            extra.insert(LONG_LAUNCHES.to_owned(), 1.0);
-        }
-        if let Some(note) = series.launch_note.take() {
-            eprintln!("note: {}: {note}", self.id);
-            notes.push(note);
-        }
+        extra.extend(self.launches(code, series));
         notes.append(&mut self.notes);
         let run = &mut *self.run;
-        let others = run.surroundings.used_by_others(&run.journal.record);
+        let others = run.limits_and_load.used_by_others(&run.journal.record);
         let (machine, in_turns) = (&run.machine, run.turns.is_some());
         let needed = machine.choices.take_needed();
         let mut disturbed = BTreeSet::new();
@@ -105,20 +72,53 @@ impl Bench<'_> {
         }
         let monitor = machine.monitor().filter(|_| self.row.is_gpu());
         Ok(Sidecar {
-            schema: SCHEMA,
-            id: self.id.clone(),
-            samples: String::new(),
-            clock: machine.time.effective_clock(code.clock),
             cost: self.group.cost_of(self.row, self.size),
             role: self.row.role.clone(),
-            verified: None,
             device_state: monitor.map(|monitor| monitor.state()),
-            monitor: None,
-            unsteady: None,
             extra,
             choices: needed.names,
             notes,
-            run: self.run.journal.record.run.clone(),
+            run: run.journal.record.run.clone(),
+            ..Sidecar::of(&self.id, machine.time.effective_clock(code.clock))
         })
+    }
+
+    /// The figures of the launches of an iteration and of their constant. Notes that launches became longer.
+    fn launches(&mut self, code: &mut Timed, series: &mut SampleSeries) -> BTreeMap<String, f64> {
+        let mut figures = BTreeMap::new();
+        let mut add = |key: &str, figure: f64| figures.extend([(key.to_owned(), figure)]);
+        let is_gated = matches!(code.clock, Clock::EventsGated | Clock::EventsCold);
+        // Not every driver describes copies between devices that it has captured.
+        if is_gated && !self.group.on_several {
+            let time = &self.run.machine.time;
+            let counted = time.count_launches(|| code.routine.run());
+            if let Some(counted) = self.if_known("the number of launches", counted) {
+                add(LAUNCHES, counted.launches.into());
+                if counted.graphs > 0 {
+                    add(GRAPHS, counted.graphs.into());
+                }
+            }
+        }
+        let empty_after_ns = self.launch_constant(code.clock);
+        let empty_ns = series.empty_before_ns.zip(empty_after_ns);
+        let mut moved = None;
+        if let Some(empty_ns) = empty_ns.map(<[f64; 2]>::from) {
+            EMPTY_KERNEL
+                .into_iter()
+                .zip(empty_ns)
+                .for_each(|(key, ns)| add(key, ns));
+            moved = LaunchConstant::moved(empty_ns);
+        }
+        for (key, state) in LAUNCH_PROBE.into_iter().zip(series.launches) {
+            state.into_iter().for_each(|state| add(key, state.probe_ns));
+        }
+        if series.launches[1].is_some_and(|state| state.is_long) {
+            add(LONG_LAUNCHES, 1.0);
+        }
+        for note in moved.into_iter().chain(series.launch_note.take()) {
+            eprintln!("note: {}: {note}", self.id);
+            self.notes.push(note);
+        }
+        figures
     }
 }

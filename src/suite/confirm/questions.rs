@@ -15,10 +15,10 @@ use crossover_results::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_at, best_cpu as best_times, curve, find, headlines, of_several,
 };
 use crossover_results::analysis::answer::curve::Curve;
-use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
+use crossover_results::analysis::answer::estimate::{Crossing, FEWEST_PROCESSES};
 use crossover_results::analysis::trust::{Grade, Trust};
 use crossover_results::store::curves::Benchmark;
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 
 /// Processes for a question if the GPU's times are another machine's. These cannot be measured again
 /// here, so more processes would tell more about this CPU, but not about the answer.
@@ -26,7 +26,7 @@ const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 
 /// If one side is this many times faster at an end of the range by the run's own times, no process needs to look
 /// for a crossing there.
-const CLEARLY: f64 = 3.0;
+const NOT_SEARCHED_BEYOND: f64 = 3.0;
 
 /// Median times by group, size and implementation.
 pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
@@ -200,16 +200,7 @@ fn question(
             Some(curve(series))
         }
     };
-    // Also if it is undecided.
-    let change = found.crossing.changes.last().filter(|c| c.to_b);
-    let near = match (found.crossing.answer, change) {
-        // With more than one crossing, only the speedup is measured again.
-        (CrossingKind::BothWays, _) => f64::NAN,
-        (CrossingKind::Always, None) => 0.0,
-        (CrossingKind::Undecided, None) if found.crossing.speedup >= 1.0 => 0.0,
-        (_, Some(change)) => change.size,
-        (_, None) => f64::INFINITY,
-    };
+    let near = near(&found.crossing);
     let (first, last) = found.crossing.range;
     let speedup = |size: f64| {
         let group = machine.group(&found.group)?;
@@ -218,9 +209,11 @@ fn question(
         Some(best_times(group).0.at(size)?.median / gpu)
     };
     let beyond = match near {
-        0.0 => speedup(first).filter(|by| *by >= CLEARLY).and(Some(first)),
+        0.0 => speedup(first)
+            .filter(|by| *by >= NOT_SEARCHED_BEYOND)
+            .and(Some(first)),
         f64::INFINITY => speedup(last)
-            .filter(|by| *by <= 1.0 / CLEARLY)
+            .filter(|by| *by <= 1.0 / NOT_SEARCHED_BEYOND)
             .and(Some(last)),
         _ => None,
     };
@@ -242,6 +235,20 @@ fn question(
         beyond: beyond.map(|size| size as u64),
         gpu_times,
     })
+}
+
+/// The size near which processes search the crossing: infinite if the GPU never wins, 0 if it always does.
+fn near(crossing: &Crossing) -> f64 {
+    // Also if it is undecided.
+    let change = crossing.changes.last().filter(|c| c.to_b);
+    match (crossing.answer, change) {
+        // With more than one crossing, only the speedup is measured again.
+        (CrossingKind::BothWays, _) => f64::NAN,
+        (CrossingKind::Always, None) => 0.0,
+        (CrossingKind::Undecided, None) if crossing.speedup >= 1.0 => 0.0,
+        (_, Some(change)) => change.size,
+        (_, None) => f64::INFINITY,
+    }
 }
 
 /// Marks the questions that have a firm answer.

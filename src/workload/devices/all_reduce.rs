@@ -17,7 +17,7 @@ use crossover_machine::nccl;
 /// Entries of all streams' queues for the operation on one device: its kernel, and what the library orders it
 /// by.
 const LAUNCHES: u32 = 4;
-/// By so many values the input of a device is ahead of that of the one before.
+/// Number of values by which the input of a device is ahead of the previous device's.
 const AHEAD: usize = 17;
 
 /// The inputs of all devices.
@@ -121,7 +121,7 @@ pub(super) fn of_this_process(
             .iter()
             .zip(&gpus)
             .map(|(places, gpu)| (*places, &**gpu.stream()));
-        // SAFETY: the routine owns the places, which have so many values. All streams wait for the timed stream
+        // SAFETY: the routine owns the places, which have that number of values. All streams wait for the timed stream
         // before the first iteration after a change of memory, NCCL orders later iterations, and the timed stream
         // waits for the others in each.
         let reduced = unsafe { collectives.all_reduce(values, devices) };

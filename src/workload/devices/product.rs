@@ -75,7 +75,7 @@ pub fn gathered(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>>
         Ok(work.gpus[0].synchronize()?)
     };
     let (way, mut work) =
-        choose::made_by(&choice, &names, |at| divided(gpu, problem, ways[at]), run)?;
+        choose::build_fastest(&choice, &names, |at| divided(gpu, problem, ways[at]), run)?;
     work.parts[0].notes.push(way);
     Ok(Box::new(work))
 }

@@ -217,7 +217,7 @@ impl Follower {
     /// Does what rank 0 orders.
     ///
     /// # Errors
-    /// Those after which other ranks would wait for this one. Rank 0 gets all.
+    /// Errors after which other ranks would wait for this one. Rank 0 gets all.
     fn follow(&mut self, me: &Rank, zero: &RankLink) -> Result<()> {
         while let Some(order) = zero.receive::<Option<Order>>()? {
             let done = self.obey(me, &order, zero);

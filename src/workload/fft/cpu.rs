@@ -70,7 +70,7 @@ impl HostPlan {
         Self { fft, scratch }
     }
 
-    /// Transforms all signals, divided into so many tasks.
+    /// Transforms all signals, divided into this number of tasks.
     fn transform(&mut self, threads: &Threads, tasks: usize, x: &[f32], y: &mut [f32]) {
         let signals = BATCH.div_ceil(tasks) * self.fft.len();
         let (x, y) = (

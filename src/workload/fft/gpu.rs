@@ -78,16 +78,16 @@ unsafe impl EndToEnd for Fft {
     }
 
     /// Equal pieces of whole signals.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, buffers: &Buffers, pieces: usize) -> Stages {
         let signals = BATCH.div_ceil(pieces).next_power_of_two();
         let plan = CufftPlan::new(gpu, self.n, signals)?;
         let values = 2 * self.n * signals;
         let stage = |at: usize| {
-            let [x, y] = [0, 1].map(|place| places.piece(place, at * values, values));
+            let [x, y] = [0, 1].map(|place| buffers.piece(place, at * values, values));
             let plan = plan.clone();
             Stage {
                 uploads: vec![x],
-                // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
+                // SAFETY: a piece lies within both buffers, which the caller of `of_stages` keeps.
                 compute: Box::new(move |_| unsafe {
                     plan.enqueue(Direction::Forward, x.device, y.device)
                 }),

@@ -73,7 +73,7 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
 
     /// A kernel fetches the operands, and the product writes to the host. In f32 our own kernel takes less
     /// time to start than cuBLAS.
-    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<T>) -> Result<Steps> {
+    fn mapped(&self, gpu: &Rc<Gpu>, buffers: &Buffers<T>) -> Result<Steps> {
         const THREADS: usize = 256;
         let shape = self.shape;
         // The whole vectors of each operand, then its remaining values one by one.
@@ -84,18 +84,18 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         let most = 8 * gpu.properties().multiprocessors;
         let blocks = u32::try_from(items.div_ceil(THREADS))?.clamp(1, most);
         let fetch = gpu.launch(&MATMUL, "matmul_fetch", blocks, THREADS as u32)?;
-        let host = places.mapped()?;
+        let host = buffers.mapped()?;
         let mut steps = Steps::new(gpu)?;
         let fetch = fetch
-            .arg(places.device[0])
+            .arg(buffers.device[0])
             .arg(host[0])
             .arg(a_len as u64)
-            .arg(places.device[1])
+            .arg(buffers.device[1])
             .arg(host[1])
             .arg(b_len as u64);
-        // SAFETY: the kernel takes each operand's two places and their length; the routine owns both.
+        // SAFETY: the kernel takes each operand's two buffers and their length; the routine owns both.
         unsafe { steps.kernel(fetch) };
-        let addresses = [places.device[0], places.device[1], host[2]];
+        let addresses = [buffers.device[0], buffers.device[1], host[2]];
         let product = Product::whole(shape, T::FORMAT, addresses);
         let plan = if T::FORMAT == Format::F32 && shape == Shape::square(shape.n) {
             let tile = fitting(shape.n, gpu.properties().multiprocessors);
@@ -108,10 +108,10 @@ unsafe impl<T: Element> EndToEnd for Matmul<T> {
         Ok(steps)
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<T>, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, buffers: &Buffers<T>, pieces: usize) -> Stages {
         let parts = parts(self.shape, pieces).into_iter();
         parts
-            .map(|part| stage(gpu, self.shape, places, part))
+            .map(|part| stage(gpu, self.shape, buffers, part))
             .collect()
     }
 }
@@ -146,7 +146,7 @@ fn even(n: usize, pieces: usize) -> impl Iterator<Item = Range<usize>> {
 fn stage<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
-    places: &Buffers<T>,
+    buffers: &Buffers<T>,
     [products, rows, terms]: ProductPart,
 ) -> Result<Stage> {
     // The matrices of a batch lie below each other.
@@ -155,9 +155,9 @@ fn stage<T: Element>(
     };
     let columns = 0..shape.n;
     let (of_a, of_b) = (below(shape.m, &rows), below(shape.k, &terms));
-    let a = block(places, 0, shape.k, &of_a, &terms);
-    let b = block(places, 1, shape.n, &of_b, &columns);
-    let c = block(places, 2, shape.n, &of_a, &columns);
+    let a = block(buffers, 0, shape.k, &of_a, &terms);
+    let b = block(buffers, 1, shape.n, &of_b, &columns);
+    let c = block(buffers, 2, shape.n, &of_a, &columns);
     let matrix = |block: Block, rows: usize, columns: usize, pitch: usize| Matrix {
         pitch,
         ..Matrix::new(block.device, T::FORMAT, rows, columns)
@@ -185,7 +185,7 @@ fn stage<T: Element>(
 
 /// A block of a matrix with this many elements from one row to the next.
 fn block<T>(
-    places: &Buffers<T>,
+    buffers: &Buffers<T>,
     at: usize,
     pitch: usize,
     rows: &Range<usize>,
@@ -198,11 +198,11 @@ fn block<T>(
     } else {
         (columns.len(), rows.len())
     };
-    let host = places.host[at].values.cast::<T>().wrapping_add(first);
+    let host = buffers.host[at].values.cast::<T>().wrapping_add(first);
     Block {
         host: host.cast(),
         host_pitch: float * pitch,
-        device: places.device[at] + (float * first) as CUdeviceptr,
+        device: buffers.device[at] + (float * first) as CUdeviceptr,
         device_pitch: float * pitch,
         width: float * width,
         rows,

@@ -121,7 +121,7 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Result<Box<dyn
             _ => Ok(replayed(work)?),
         }
     };
-    let (way, mut routine) = choose::made_by(&choice, names, make, run)?;
+    let (way, mut routine) = choose::build_fastest(&choice, names, make, run)?;
     routine.notes.insert(0, format!("fastest: {way}"));
     Ok(Box::new(routine))
 }

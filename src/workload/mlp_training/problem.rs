@@ -171,10 +171,10 @@ pub(super) struct Scales {
     pub(super) hidden: f64,
     pub(super) activated: f64,
     pub(super) logits: f64,
-    /// Of each column of the gradient with respect to the logits: independent terms, and the
+    /// Each column of the gradient with respect to the logits: independent terms, and the
     /// probabilities, which have a common sign.
     pub(super) columns_of_logits: Vec<f64>,
-    /// Of a row of the gradient with respect to what ReLU gave, squared.
+    /// A row of the gradient with respect to what ReLU gave, squared.
     pub(super) rows_of_hidden: Vec<f64>,
 }
 

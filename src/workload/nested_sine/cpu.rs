@@ -45,15 +45,7 @@ pub fn std(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
 /// which spin for a moment before they sleep, the elements per task, and whether results are stored
 /// through the caches. The four sines stay in registers, so memory is read and written once.
 pub fn simd(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    simd_on(problem, Threads::all())
-}
-
-/// As [`simd`], on one thread.
-pub fn simd_1_thread(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    simd_on(problem, Threads::One)
-}
-
-fn simd_on(problem: &Rc<NestedSine>, threads: Threads) -> Result<Box<dyn Routine>> {
+    let threads = Threads::all();
     let plans = plans(problem.len(), threads.count());
     let choice = format!(
         "nested sine of {} on the CPU, {} threads at most",

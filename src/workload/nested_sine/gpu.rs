@@ -159,13 +159,13 @@ unsafe impl EndToEnd for NestedSine {
         self.check_output(result)
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<f32>, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, buffers: &Buffers<f32>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage> {
-            let [from, to] = [0, 1].map(|at| places.piece(at, first, len));
+            let [from, to] = [0, 1].map(|at| buffers.piece(at, first, len));
             let kernel = FUSED.launch(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],
-                // SAFETY: a piece lies within both places, which the caller of `of_stages` keeps.
+                // SAFETY: a piece lies within both buffers, which the caller of `of_stages` keeps.
                 compute: Box::new(move |stream| unsafe { kernel.launch(stream) }),
                 downloads: vec![to],
             })

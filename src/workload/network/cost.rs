@@ -90,7 +90,7 @@ impl RowCost {
         }
     }
 
-    /// The cost of so many rows, and so many bytes of parameters.
+    /// The cost of these numbers of rows and of bytes of parameters.
     pub(crate) fn of_rows(&self, rows: u64, parameters: usize) -> Cost {
         Cost::default()
             .flop(rows as f64 * self.flop as f64)

@@ -30,7 +30,7 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// On so many tokens.
+    /// The network on this number of tokens.
     pub(crate) fn new(
         model: &Rc<Model>,
         products: Products,

@@ -37,7 +37,7 @@ pub(crate) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
     });
 }
 
-/// The transposed of a row-major matrix of so many columns.
+/// The transposed of a row-major matrix with this number of columns.
 pub(crate) fn transpose(threads: &Threads, from: &[f32], columns: usize, to: &mut [f32]) {
     let height = from.len() / columns;
     let tasks = to.chunks_mut(LINE * height).enumerate();

@@ -1,5 +1,5 @@
 //! Chooses the fastest on this machine of several ways to compute the same: of CPU code ([`on_cpu`]),
-//! of GPU steps by device time ([`on_gpu`]), and of whole routines from start to end ([`made_by`]).
+//! of GPU steps by device time ([`on_gpu`]), and of whole routines from start to end ([`build_fastest`]).
 //! What is chosen is noted in the [`Choices`] of the run.
 
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ pub(crate) fn on_cpu<T: Copy + Display>(
     mut run: impl FnMut(T, u32),
 ) -> T {
     let names: Vec<String> = candidates.iter().map(T::to_string).collect();
-    let chosen = place(choice, &names, |at, times| {
+    let chosen = choose_index(choice, &names, |at, times| {
         if times > 1 {
             run(candidates[at], 1);
         }
@@ -80,7 +80,7 @@ pub(crate) fn on_cpu<T: Copy + Display>(
 ///
 /// # Panics
 /// Without a way.
-pub(crate) fn made_by<M>(
+pub(crate) fn build_fastest<M>(
     choice: &str,
     names: &[impl AsRef<str>],
     mut make: impl FnMut(usize) -> Result<M, RoutineError>,
@@ -91,7 +91,7 @@ pub(crate) fn made_by<M>(
         return Ok(with_name(at, make(at)?));
     }
     let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
-    let at = place(choice, names, |at, times| {
+    let at = choose_index(choice, names, |at, times| {
         let start = Instant::now();
         run(&mut made[at], times)?;
         Ok(start.elapsed())
@@ -114,7 +114,7 @@ pub(crate) fn on_gpu(
     let stream = gpu.stream();
     let events = EventPair::new(gpu.context())?;
     let mut graphs = HashMap::new();
-    place(choice, names, |at, times| {
+    choose_index(choice, names, |at, times| {
         let graph = match graphs.entry((at, times)) {
             Entry::Occupied(graph) => graph.into_mut(),
             Entry::Vacant(none) => {
@@ -137,7 +137,7 @@ pub(crate) fn on_gpu(
 
 /// The index of the named candidate with the shortest typical time of an iteration, by the time that
 /// `run` returns. A candidate that fails is not measured again.
-fn place(
+fn choose_index(
     choice: &str,
     names: &[impl AsRef<str>],
     mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
@@ -181,7 +181,7 @@ fn fastest_of(
         return Some(0);
     }
     let measured = |at| {
-        let (times, took) = enough(|times| run(at, times))?;
+        let (times, took) = calibrate_iterations(|times| run(at, times))?;
         let mut seconds = Vec::with_capacity(ROUNDS);
         seconds.push(took.as_secs_f64() / f64::from(times));
         Some((took >= LONG, Candidate { at, times, seconds }))
@@ -263,7 +263,7 @@ impl Candidate {
 }
 
 /// A number of iterations that takes [`SHORTEST`] or longer, and their time.
-fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<(u32, Duration)> {
+fn calibrate_iterations(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<(u32, Duration)> {
     let mut times = 1;
     // The first run touches memory, wakes threads and detects the CPU.
     let mut took = run(times)?;
@@ -305,7 +305,7 @@ mod tests {
             made.push(names[at]);
             Ok(names[at])
         };
-        let chosen = made_by(choice, &names, make, |way, _| match *way {
+        let chosen = build_fastest(choice, &names, make, |way, _| match *way {
             "works" => Ok(()),
             fails => Err(fails.into()),
         });

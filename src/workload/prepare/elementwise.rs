@@ -8,7 +8,7 @@ const VALUES: u64 = 4;
 /// Blocks for `n` values; at least one, because the driver refuses an empty grid.
 ///
 /// # Errors
-/// If a grid cannot have so many.
+/// A grid cannot have that number of blocks.
 pub(crate) fn blocks(n: u64) -> Result<u32, std::num::TryFromIntError> {
     u32::try_from(n.div_ceil(VALUES * u64::from(THREADS)).max(1))
 }

@@ -66,8 +66,8 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
 
     fn check(&self, result: &[Self::Value]) -> Verified;
 
-    /// The stages of at most so many pieces, whose copies overlap. One piece is the whole.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>, pieces: usize) -> Stages;
+    /// The stages of at most this number of pieces, whose copies overlap. One piece is the whole.
+    fn stages(&self, gpu: &Rc<Gpu>, buffers: &Buffers<Self::Value>, pieces: usize) -> Stages;
 
     /// Whether [`mapped`](Self::mapped) may be the fastest way.
     fn may_be_mapped(&self) -> bool {
@@ -75,10 +75,10 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
     }
 
     /// Steps on mapped memory. The default runs the kernels there.
-    fn mapped(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>) -> Result<Steps> {
+    fn mapped(&self, gpu: &Rc<Gpu>, buffers: &Buffers<Self::Value>) -> Result<Steps> {
         let mapped = Buffers {
-            host: places.host.clone(),
-            device: places.mapped()?,
+            host: buffers.host.clone(),
+            device: buffers.mapped()?,
         };
         let kernels = |stage| Stage {
             uploads: Vec::new(),
@@ -98,11 +98,11 @@ pub(crate) unsafe trait EndToEnd: Sized + 'static {
         mapped.into_iter().chain(pieces).collect()
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, places: &Buffers<Self::Value>, way: Way) -> Result<Steps> {
+    fn steps(&self, gpu: &Rc<Gpu>, buffers: &Buffers<Self::Value>, way: Way) -> Result<Steps> {
         let steps = match way {
-            Way::Mapped => self.mapped(gpu, places)?,
+            Way::Mapped => self.mapped(gpu, buffers)?,
             Way::Pieces(pieces) => {
-                let stages = self.stages(gpu, places, pieces)?;
+                let stages = self.stages(gpu, buffers, pieces)?;
                 // SAFETY: the implementation keeps the stages within the buffers, which the routine owns.
                 unsafe { Steps::of_stages(gpu, stages) }?
             }
@@ -157,7 +157,7 @@ impl<T: Value> Buffers<T> {
         host.chain(scratch.map(|&address| Ok(address))).collect()
     }
 
-    /// `len` values of one of the places, from the value `first` on.
+    /// `len` values of one of the buffers, from the value `first` on.
     pub(crate) fn piece(&self, at: usize, first: usize, len: usize) -> Block {
         let offset = (first * size_of::<T>()) as CUdeviceptr;
         Block::whole(self.host[at].part(first, len), self.device[at] + offset)
@@ -172,9 +172,9 @@ fn prepared<O: EndToEnd>(
     steps: impl FnOnce(&Buffers<O::Value>) -> Result<Steps>,
 ) -> Result<Prepared> {
     let mut work = Prepared::new(gpu)?;
-    let places = Buffers::new(&mut work, problem, memory)?;
-    (work.steps, work.waits) = (steps(&places)?, true);
-    let (problem, result) = (problem.clone(), places.host[places.host.len() - 1]);
+    let buffers = Buffers::new(&mut work, problem, memory)?;
+    (work.steps, work.waits) = (steps(&buffers)?, true);
+    let (problem, result) = (problem.clone(), buffers.host[buffers.host.len() - 1]);
     work.check_by(move |memory| Ok(problem.check(memory.values(result))));
     Ok(work)
 }
@@ -187,16 +187,16 @@ pub(crate) fn from_host<O: EndToEnd>(
     memory: HostMemory,
 ) -> Result<Box<dyn Routine>> {
     let mut chosen = None;
-    let mut work = prepared(gpu, problem, memory, |places| {
+    let mut work = prepared(gpu, problem, memory, |buffers| {
         if memory == HostMemory::Pageable {
-            return problem.steps(gpu, places, Way::Pieces(1));
+            return problem.steps(gpu, buffers, Way::Pieces(1));
         }
         let choice = format!("{} from pinned memory", problem.words());
         let ways = problem.ways();
         let names: Vec<String> = ways.iter().map(Way::to_string).collect();
-        let make = |at: usize| problem.steps(gpu, places, ways[at]);
+        let make = |at: usize| problem.steps(gpu, buffers, ways[at]);
         let run = |steps: &mut Steps, times| (0..times).try_for_each(|_| Ok(steps.run()?));
-        let (way, steps) = choose::made_by(&choice, &names, make, run)?;
+        let (way, steps) = choose::build_fastest(&choice, &names, make, run)?;
         chosen = Some(way);
         Ok(steps)
     })?;
@@ -207,7 +207,7 @@ pub(crate) fn from_host<O: EndToEnd>(
 /// A routine for every way that [`from_host`] chooses from in pinned memory, with its name. For tests.
 pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Result<Candidates> {
     let pinned = |way: Way| -> Result<(String, Box<dyn Routine>)> {
-        let steps = |places: &Buffers<O::Value>| problem.steps(gpu, places, way);
+        let steps = |buffers: &Buffers<O::Value>| problem.steps(gpu, buffers, way);
         let work = prepared(gpu, problem, HostMemory::Pinned, steps)?;
         Ok((way.to_string(), Box::new(work)))
     };

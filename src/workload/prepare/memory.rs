@@ -47,7 +47,7 @@ pub(crate) struct Host<T> {
 }
 
 impl<T> Host<T> {
-    /// Those of a problem, which the routine keeps alive.
+    /// The values of a problem, which the routine keeps alive.
     pub(super) fn of_problem(values: &[T]) -> Self {
         Self {
             values: std::ptr::from_ref(values).cast_mut(),

@@ -14,7 +14,7 @@ use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Alteration, Routine, RoutineError, judged};
 
 type Preparation = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
-/// Of the output, or of an altered copy if it can make one.
+/// Checks the output, or an altered copy if it can make one.
 type Check = Box<dyn Fn(&Memory, Option<Alteration>) -> Result<Option<Verified>, RoutineError>>;
 /// Gives the values of figures, by their keys.
 type Measure = Box<dyn Fn(&Steps) -> Result<BTreeMap<String, f64>, RoutineError>>;

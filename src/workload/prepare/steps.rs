@@ -50,7 +50,7 @@ pub(crate) struct Stage {
 
 enum PreparedStep {
     Copy(Block, Direction, Stream),
-    /// A copy of so many bytes between two devices.
+    /// A copy of this number of bytes between two devices.
     Peer([PeerAddress; 2], usize, Stream),
     Kernel(Launch, Stream),
     /// A call, and the launches that it makes.
@@ -137,7 +137,7 @@ impl Steps {
             .push(PreparedStep::Copy(block, Direction::Down, on));
     }
 
-    /// Copies so many bytes from memory of one device to that of another.
+    /// Copies `bytes` bytes from memory of one device to that of another.
     ///
     /// # Safety
     /// As for [`kernel`](Self::kernel).
@@ -196,7 +196,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Adds a call of so many launches, which gets a stream.
+    /// Adds a call of this number of launches, which gets a stream.
     pub(crate) fn call_on(
         &mut self,
         on: Stream,

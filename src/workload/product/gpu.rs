@@ -81,7 +81,7 @@ impl fmt::Display for GpuPlan {
 /// The ways to try: cuBLASLt's algorithms and, if `product.own`, our own kernels.
 ///
 /// # Errors
-/// Those of CUDA and cuBLASLt, lengths that do not fit.
+/// Errors of CUDA and cuBLASLt, lengths that do not fit.
 ///
 /// # Safety
 /// As [`fastest`].
@@ -131,7 +131,7 @@ fn choice(gpu: &Gpu, product: &Product, plans: &[GpuPlan]) -> Result<String, Rou
 /// multiplies them, and C is overwritten.
 ///
 /// # Errors
-/// Those of CUDA and cuBLASLt, lengths that do not fit.
+/// Errors of CUDA and cuBLASLt, lengths that do not fit.
 ///
 /// # Safety
 /// The addresses must be device memory of matrices of these sizes and number as long as this

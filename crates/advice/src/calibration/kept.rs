@@ -105,9 +105,9 @@ fn mean(earlier: &Point, new: &Point) -> Point {
 /// The name, closures, sizes, version, profile and machine that a result holds for.
 pub(super) struct Key {
     pub(super) name: String,
-    /// Of the code, from the caller.
+    /// Version of the code, from the caller.
     version: String,
-    /// Of the closures.
+    /// Names of the closures.
     pub(super) names: Vec<String>,
     sizes: Vec<usize>,
     here: HostInfo,

@@ -20,9 +20,9 @@ pub(super) struct Load(Instant, Option<Ticks>);
 struct Ticks {
     /// All processors, busy or not.
     all: f64,
-    /// Those of all programs.
+    /// Busy ticks of all programs.
     busy: f64,
-    /// Those of this process and of its children that ended.
+    /// Ticks of this process and of its children that ended.
     own: f64,
 }
 

@@ -21,11 +21,11 @@ const NORMAL: f64 = 1.96;
 /// More pairs than this gain nothing beside what processes differ by.
 const MOST_PAIRS: usize = 60;
 
-/// Pairs that are enough if one side is [`CLEARLY`] faster in each of them.
+/// Pairs that are enough if one side is [`BEYOND_NOISE`] faster in each of them.
 const FEW_PAIRS: usize = 3;
 
 /// A factor beyond any noise.
-const CLEARLY: f64 = 3.0;
+const BEYOND_NOISE: f64 = 3.0;
 
 /// No two ways to do the same work differ by this factor.
 const IMPLAUSIBLE: f64 = 1e5;
@@ -224,7 +224,8 @@ impl Interval {
     /// there are too few.
     fn of(all: &[f64]) -> Option<Self> {
         let n = all.len();
-        let clear = |value: &f64| value.abs() > CLEARLY.ln() && value.signum() == all[0].signum();
+        let clear =
+            |value: &f64| value.abs() > BEYOND_NOISE.ln() && value.signum() == all[0].signum();
         let mut rank = usize::from(n >= FEW_PAIRS && all.iter().all(clear));
         // The probability that at most `below` of the values are below the median.
         let (mut below, mut probability, mut sum) = (0, 0.5_f64.powi(n as i32), 0.0);

@@ -56,7 +56,7 @@ pub(super) struct Machine {
     pub(super) orders: f64,
     /// Pairs of processes.
     pub(super) pairs: usize,
-    /// The first so many pairs choose what is run in the others.
+    /// Number of first pairs that choose what is run in the later ones.
     pub(super) screened: usize,
     /// Short kernels with a launch constant, instead of long ones without.
     pub(super) launching: Option<Planted>,
@@ -137,18 +137,12 @@ pub(super) const EVENTS: Machine = Machine {
 pub(super) const WALL: Machine = Machine {
     clock: Some(Clock::Wall),
     device: Device::Cpu,
-    samples: 30,
     spread: (0.02, 0.0),
     noise: Noise::Heavy,
-    location: Location::Median,
     drift: 0.01,
     unlike: 0.3,
     common: 0.005,
-    busy: 0.0,
-    orders: 0.0,
-    pairs: 1,
-    screened: 0,
-    launching: None,
+    ..GATED
 };
 
 /// Short gated kernels: 26 in fourteen processes of an H200.
@@ -189,12 +183,9 @@ impl Random {
 
     /// How far a process is off, as a logarithm.
     fn process(&mut self, m: &Machine, drift: f64) -> f64 {
-        let busy = if self.uniform() < m.busy {
-            (1.0 + 0.5 * self.uniform()).ln()
-        } else {
-            0.0
-        };
-        busy + drift * self.normal()
+        let is_busy = self.uniform() < m.busy;
+        let busy = is_busy.then(|| (1.0 + 0.5 * self.uniform()).ln());
+        busy.unwrap_or(0.0) + drift * self.normal()
     }
 
     /// The empty kernel of a process, and by how much its other kernels are longer than on the lower level,
@@ -339,11 +330,8 @@ impl<'m> Simulated<'m> {
         for round in 0..self.machine.pairs {
             self.run(round, |i| !done[i]);
             let screened = self.machine.screened;
-            let confirmed = (round + 1).saturating_sub(screened);
-            if screened > 0
-                && round + 1 >= screened
-                && (confirmed == 0 || is_analysed_at(confirmed))
-            {
+            let confirmed = (round + 1).checked_sub(screened).filter(|_| screened > 0);
+            if confirmed.is_some_and(|pairs| pairs == 0 || is_analysed_at(pairs)) {
                 for (done, judged) in done.iter_mut().zip(self.judge().0) {
                     *done |= judged.verdict != Verdict::Unsure;
                 }
@@ -417,11 +405,15 @@ impl Tally {
     }
 }
 
+/// The true ratios of benchmarks, one in `every` of which is `effect` and the others 1.
+pub(super) fn truths(benchmarks: usize, effect: f64, every: usize) -> Vec<f64> {
+    let truth = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
+    (0..benchmarks).map(truth).collect()
+}
+
 /// Compares `families` times; one benchmark in `every` has a true ratio of `effect`.
 pub(super) fn tally(m: &Machine, families: usize, effect: f64, every: usize) -> Tally {
-    let of = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
-    let truths: Vec<f64> = (0..BENCHMARKS).map(of).collect();
-    tally_of(m, families, &truths)
+    tally_of(m, families, &truths(BENCHMARKS, effect, every))
 }
 
 pub(super) fn tally_of(m: &Machine, families: usize, truths: &[f64]) -> Tally {
@@ -440,9 +432,9 @@ pub(super) fn tally_prepared(
         prepare(&mut simulated);
         simulated.compare().0
     };
-    let all: Vec<Vec<Judged>> = (0..families).into_par_iter().map(judged).collect();
+    let comparisons: Vec<Vec<Judged>> = (0..families).into_par_iter().map(judged).collect();
     let mut tally = Tally::default();
-    for judged in all {
+    for judged in comparisons {
         tally.count(&judged, truths, m.launching.unwrap_or(Planted::Nothing));
     }
     tally

@@ -9,7 +9,7 @@ use crossover_results::analysis::ratio::Ratio;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Benchmark, Group};
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_words::units;
 
 /// Why a machine that has such results does not answer a claim; `None` if it has none.

@@ -15,7 +15,7 @@ use crate::report::Report;
 use crossover_advice::thresholds::CrossingKind;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::{self, CrossoverAnswer, headlines};
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 
 use Verdict::{Holds, Larger, NotSo, Smaller, Undecided};
 pub(crate) use declared::{Claim, Question, TEXTS};

@@ -12,10 +12,9 @@ use miniz_oxide::deflate::compress_to_vec;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answers::GroupAnswer;
 use crate::charts::{self, Chart, More, Shown};
 use crate::decisions::Decision;
-use crate::group::{GroupView, Implementation};
+use crate::group::{GroupAnswer, GroupView, Implementation};
 use crate::page::link;
 use crossover_draw::plot::{Axis, Curve, Dot, Limit, Quantity};
 use crossover_results::analysis::answer::answer_in_words;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use maud::{Markup, Render, html};
 
-use crate::answers::GroupAnswer;
-use crate::group::GroupView;
+use crate::group::{GroupAnswer, GroupView};
 use crate::page::link::anchor;
 use crate::page::table::{named, table};
 use crate::report::Report;
@@ -14,7 +13,7 @@ use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::crossover_answer::CrossoverAnswer;
 use crossover_results::model::record::{PairedTimes, RunRecord};
 use crossover_results::store::curves::Benchmark;
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_words::units;
 
 /// The evidence for the answers of one group.

@@ -131,7 +131,7 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
     let benchmarks: BTreeSet<&String> = findings.iter().flat_map(|f| &f.benchmarks).collect();
     html! {
         article.finding id=(anchor) {
-            // Old links to each finding keep working.
+            // The table of techniques links to each of them.
             @for other in &findings[1..] { span id=(self::anchor(other)) {} }
             @match &rows {
                 Some(rows) => { (small(rows, &anchor, title)) }

@@ -9,7 +9,7 @@ use crossover_draw::plot::{Curve, Dot, Plot, Quantity};
 use crossover_results::analysis::limits::words;
 use crossover_results::model::group_info::Unit;
 use crossover_results::model::record::BandwidthPoint;
-use crossover_results::store::machine::{Limits, MachineResults};
+use crossover_results::store::machine_results::{Limits, MachineResults};
 use crossover_words::units;
 
 /// A curve's name, its words, and its colour.

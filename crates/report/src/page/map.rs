@@ -3,9 +3,8 @@
 
 use maud::{Markup, html};
 
-use crate::answers::GroupAnswer;
 use crate::decisions::PLACES;
-use crate::group::GroupView;
+use crate::group::{GroupAnswer, GroupView};
 use crate::page::link;
 use crate::page::table::{number, scroll, text};
 use crate::page::verdict::place_words;

@@ -28,7 +28,7 @@ use crate::report::Report;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
 use crossover_results::export::BESIDE_THE_PAGE;
-use crossover_results::store::machine::{MachineResults, NOT_REACHED};
+use crossover_results::store::machine_results::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 
 /// Hides elements that need scripts, if there are none.

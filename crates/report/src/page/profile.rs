@@ -13,7 +13,7 @@ use crate::page::{link, timeline};
 use crate::profile::{source, summary, tables};
 use crate::report::Report;
 use crossover_profile::Table;
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::profiles::Profiled;
 
 /// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.

@@ -16,7 +16,7 @@ use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Benchmark, Group, Series};
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_words::units;
 
 /// All measurements of a group; `out` is the folder of its page.

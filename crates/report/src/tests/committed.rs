@@ -7,8 +7,8 @@ use crossover_results::export::record;
 use crossover_results::model::id::Device;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::curves::Benchmark;
-use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::{self, MACHINES};
+use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::stored_results::StoredResults;
 
 /// Three runs of the profile `default` on an H200, with profiles.

@@ -10,7 +10,7 @@ use crate::claims::{Machine, RULES, TEXTS, Verdict, counted, evaluate, sources};
 use crate::tests::committed;
 use crossover_results::analysis::answer::crossover_answer;
 use crossover_results::model::role::Role;
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.
 fn markdown(machines: &[Machine]) -> String {

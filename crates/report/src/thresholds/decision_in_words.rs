@@ -108,32 +108,8 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         .places
         .iter()
         .find(|place| place.data == question.data);
-    if let (Some(estimate), Some(place)) = (answer.estimate, place) {
-        // The limit of a product is that of the square product with as much arithmetic.
-        let order = match question.size {
-            Size::Of(size) => size,
-            Size::Product { m, n, k } => (m as f64 * n as f64 * k as f64).cbrt(),
-            _ => f64::INFINITY,
-        };
-        let limits = place.limits.iter().rfind(|limit| limit.from <= order);
-        let side = |name, code: &str, ns, limit: Option<&String>| {
-            let limited = limit.map_or(String::new(), |it| format!(", nearest to its {it} limit"));
-            match operation.sides {
-                Some(_) => format!("{code} {}", units::time(ns)),
-                None => format!("{name} {} ({code}{limited})", units::time(ns)),
-            }
-        };
-        let limit = |of: fn(&Binding) -> &Option<String>| limits.and_then(|it| of(it).as_ref());
-        let cpu = side("CPU", &place.cpu, estimate.cpu_ns, limit(|it| &it.cpu));
-        let gpu = side("GPU", &place.gpu, estimate.gpu_ns, limit(|it| &it.gpu));
-        let calls = match (question.reuse, question.warm) {
-            (1, true) => "",
-            (1, false) => "with the start of the process on the GPU: ",
-            (_, true) => "all calls together: ",
-            (_, false) => "all calls together, with the start of the process on the GPU: ",
-        };
-        let at = nearest.map_or(String::new(), |at| format!("{}: ", at.trim_start()));
-        lines.push(format!("{at}{calls}{cpu}; {gpu}"));
+    if let Some(place) = place {
+        lines.extend(times(operation, place, question, &answer));
     }
     lines.push(format!("basis: {}", reasons(&answer)));
     if let Some(place) = place {
@@ -153,6 +129,42 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         }
     }
     lines.join("\n")
+}
+
+/// The times of both sides, each with its code and its nearest limit.
+fn times(
+    operation: &Operation,
+    place: &Place,
+    question: &Question,
+    answer: &Answer,
+) -> Option<String> {
+    let estimate = answer.estimate?;
+    // The limit of a product is that of the square product with as much arithmetic.
+    let order = match question.size {
+        Size::Of(size) => size,
+        Size::Product { m, n, k } => (m as f64 * n as f64 * k as f64).cbrt(),
+        _ => f64::INFINITY,
+    };
+    let limits = place.limits.iter().rfind(|limit| limit.from <= order);
+    let side = |name, code: &str, ns, limit: Option<&String>| {
+        let limited = limit.map_or(String::new(), |it| format!(", nearest to its {it} limit"));
+        match operation.sides {
+            Some(_) => format!("{code} {}", units::time(ns)),
+            None => format!("{name} {} ({code}{limited})", units::time(ns)),
+        }
+    };
+    let limit = |of: fn(&Binding) -> &Option<String>| limits.and_then(|it| of(it).as_ref());
+    let cpu = side("CPU", &place.cpu, estimate.cpu_ns, limit(|it| &it.cpu));
+    let gpu = side("GPU", &place.gpu, estimate.gpu_ns, limit(|it| &it.gpu));
+    let calls = match (question.reuse, question.warm) {
+        (1, true) => "",
+        (1, false) => "with the start of the process on the GPU: ",
+        (_, true) => "all calls together: ",
+        (_, false) => "all calls together, with the start of the process on the GPU: ",
+    };
+    let at = nearest(operation, answer);
+    let at = at.map_or(String::new(), |at| format!("{}: ", at.trim_start()));
+    Some(format!("{at}{calls}{cpu}; {gpu}"))
 }
 
 /// ` at N = 128, the largest measured size`, where an answer has the times of another size than its

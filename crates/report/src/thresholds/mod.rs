@@ -18,8 +18,7 @@ use crossover_advice::thresholds::{
 };
 use rayon::prelude::*;
 
-use crate::answers::GroupAnswer;
-use crate::group::{GroupView, describe};
+use crate::group::{GroupAnswer, GroupView, describe};
 use crate::report::Report;
 use crossover_results::analysis::answer::crossover_answer::{self, of_several};
 use crossover_results::analysis::answer::curve::{self, Curve};
@@ -30,7 +29,7 @@ use crossover_results::analysis::limits::at as limit_at;
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::units;
 
@@ -50,7 +49,7 @@ pub fn thresholds(report: &Report) -> Option<Thresholds> {
     of_groups(report, &describe(report))
 }
 
-/// The same, for the groups of a report.
+/// The thresholds of the described groups of a report.
 pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresholds> {
     let gpu = report.gpu();
     report.found.first()?;

@@ -3,7 +3,7 @@
 
 use crate::model::role::{Library, Measures, Phase};
 use crate::store::curves::{Benchmark, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_words::Clock;
 
 /// The first result that is awaited.
@@ -45,7 +45,7 @@ impl Start<'_> {
 pub fn phase(machine: &MachineResults, phase: Phase) -> Option<&Benchmark> {
     let mut series = machine.groups.iter().flat_map(|group| &group.series);
     let measured =
-        |s: &&Series| s.role.does == Measures::Starts(phase) && s.clock == Some(Clock::Wall);
+        |s: &&Series| s.role.measures == Measures::Starts(phase) && s.clock == Some(Clock::Wall);
     series.find(measured)?.points.last()
 }
 
@@ -78,7 +78,7 @@ pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
 
 /// The phase that a result measures.
 pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
-    match benchmark.role.does {
+    match benchmark.role.measures {
         Measures::Starts(phase) => Some(phase),
         _ => None,
     }

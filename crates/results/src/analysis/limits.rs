@@ -14,8 +14,8 @@
 //! SM clock: the median of NVML's readings while it ran, or the device's highest without telemetry,
 //! where the share is a lower bound. f32 on a device that the table does not know is compared with
 //! `gpu_fma`. f64 by cuBLAS is compared with the tensor cores where these are faster than the FP64 cores,
-//! and f64 on the CPU with half of `cpu_fma_1` and `cpu_fma_all`, which are of f32. Of emulated f32 the products in the narrower format count, over that format's peak. A
-//! row that is far above the peak of the format that it declares computes in another one, and has no
+//! and f64 on the CPU with half of `cpu_fma_1` and `cpu_fma_all`, which are of f32.
+//! Emulated f32 counts its narrow products, against the narrow format's peak. A row that is far above the peak of the format that it declares computes in another one, and has no
 //! share of that peak. A library's rate (`gpu_sgemm` of older records) is not a limit.
 //!
 //! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
@@ -52,7 +52,7 @@ use crate::model::record::DEVICES;
 use crate::model::role::{Format, Library, Measures, Role, Threads};
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Series};
-use crate::store::machine::{Limits, MachineResults};
+use crate::store::machine_results::{Limits, MachineResults};
 use crossover_advice::curve::log_log;
 use crossover_words::Clock;
 use crossover_words::units;
@@ -168,7 +168,7 @@ fn nearest<'a>(
     benchmark: &Benchmark,
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
 ) -> Option<Share> {
-    if !series.measures_work() || matches!(series.role.does, Measures::Exchanges(_)) {
+    if !series.measures_work() || matches!(series.role.measures, Measures::Exchanges(_)) {
         return None;
     }
     let limits = limits_of(benchmark)?;
@@ -394,7 +394,7 @@ fn moved(benchmark: &Benchmark, limits: &Limits, device: Device, set: f64) -> Op
     Some(ways.into_iter().flatten().fold(all, f64::max))
 }
 
-/// The highest rate, reading, writing or copying, at a working set of so many bytes or a larger one, B/s;
+/// The highest rate, reading, writing or copying, at a working set of this size or a larger one, B/s;
 /// that of the largest measured one where it is larger still.
 pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
     let names: &[&str] = match device {

@@ -16,7 +16,7 @@ use crate::analysis::answer::crossover_answer::{
 use crate::analysis::cold_start::{self, First};
 use crate::model::role::Residency;
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 
 /// One size of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

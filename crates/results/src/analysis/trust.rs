@@ -13,7 +13,7 @@ use crate::analysis::answer::crossover_answer::{CrossoverAnswer, of_other_runs};
 use crate::analysis::answer::estimate::Crossing;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_advice::thresholds::CrossingKind;
 use crossover_words::units;
 

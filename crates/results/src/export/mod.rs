@@ -16,8 +16,8 @@ use crate::model::environment::Environment;
 use crate::model::record::RunRecord;
 use crate::store::curves::{Benchmark, Series};
 use crate::store::layout::SIDECAR;
-use crate::store::machine::{MachineResults, NOT_REACHED};
 use crate::store::machine_record::{self, EXTENSION, KIND, SCHEMA};
+use crate::store::machine_results::{MachineResults, NOT_REACHED};
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{self, FileError};
 
@@ -134,7 +134,7 @@ fn why_not(benchmark: &Benchmark, machine: &MachineResults) -> Option<String> {
 pub struct Written {
     /// The file.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// Number of benchmarks in it.
     pub benchmarks: usize,

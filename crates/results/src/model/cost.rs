@@ -19,31 +19,31 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// With so many floating-point operations.
+    /// Sets the floating-point operations.
     pub fn flop(mut self, flop: f64) -> Self {
         self.flop = Some(flop);
         self
     }
 
-    /// With so many bytes through memory.
+    /// Sets the bytes through memory.
     pub fn bytes(mut self, bytes: f64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// With so many of the bytes through memory written.
+    /// Sets how many of the bytes through memory are written.
     pub fn written(mut self, written: f64) -> Self {
         self.written = Some(written);
         self
     }
 
-    /// With so many bytes over the link each way.
+    /// Sets the bytes over the link, each way.
     pub fn over_link(mut self, to_device: f64, to_host: f64) -> Self {
         self.link_bytes = Some(LinkBytes::new(to_device, to_host));
         self
     }
 
-    /// With so many kernels.
+    /// Sets the number of kernels.
     pub fn launches(mut self, launches: u32) -> Self {
         self.launches = Some(launches);
         self

@@ -11,7 +11,7 @@ pub struct GroupInfo {
     pub group: String,
     /// Heading.
     pub title: String,
-    /// Its question, a sentence.
+    /// The question of the group, a sentence.
     pub question: String,
     /// Symbol of the size, such as `N`.
     pub symbol: String,

@@ -84,7 +84,7 @@ pub struct Sidecar {
     /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// Its calibrated choices by name. Results with different choices are results of different code.
+    /// Calibrated choices by name. Results with different choices are results of different code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks for the reader, such as the number of threads chosen.

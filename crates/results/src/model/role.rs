@@ -30,7 +30,8 @@ pub struct Role {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pieces: u32,
     /// Which part of a machine's work is measured.
-    pub does: Measures,
+    #[serde(rename = "does")]
+    pub measures: Measures,
     /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
@@ -48,7 +49,7 @@ pub struct Role {
 impl Role {
     /// Whether one thread of the host does all that the host does.
     pub fn is_driven_by_one_thread(&self) -> bool {
-        let threads = matches!(self.does, Measures::Loads(1..) | Measures::Starts(_));
+        let threads = matches!(self.measures, Measures::Loads(1..) | Measures::Starts(_));
         self.threads != Some(Threads::All) && !threads
     }
 
@@ -61,7 +62,7 @@ impl Role {
             format: Format::F32,
             split: None,
             pieces: 1,
-            does: Measures::Computes,
+            measures: Measures::Computes,
             library: None,
             devices: None,
             method: None,
@@ -69,7 +70,7 @@ impl Role {
         }
     }
 
-    /// Whether its data start and end in device memory and leave it in between.
+    /// Whether steps run on the CPU between device steps.
     pub fn leaves_the_device(&self) -> bool {
         self.launches == Some(Launches::PartlyOnCpu)
     }
@@ -333,7 +334,7 @@ mod tests {
                 run: Some(1024),
             }),
             pieces: 8,
-            does: Measures::Copies(CopyDirection::InPlace),
+            measures: Measures::Copies(CopyDirection::InPlace),
             library: Some(Library::Cublas),
             devices: Some(Devices::Gathered),
             method: Some("another".to_owned()),

@@ -50,12 +50,12 @@ pub struct Class {
     pub device: Option<Device>,
     /// The median lies under 20 µs per launch.
     pub short: bool,
-    /// Its measurement is known to be no time.
+    /// Whether the measurement is known not to be a time.
     pub is_count: bool,
 }
 
 impl Class {
-    /// The class of a benchmark with this median and so many launches, if it has any.
+    /// The class of a benchmark with this median and number of launches.
     pub fn of(
         device: Option<Device>,
         clock: Option<Clock>,

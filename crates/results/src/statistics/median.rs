@@ -13,7 +13,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     median_of_sorted(&sorted)
 }
 
-/// The same for numbers in ascending order.
+/// The median of numbers in ascending order.
 pub fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     (n > 0).then(|| sorted[(n - 1) / 2].midpoint(sorted[n / 2]))

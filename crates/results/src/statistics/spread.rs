@@ -26,7 +26,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values around their mean.
+    /// The spread of values around their mean.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n.max(1.0);

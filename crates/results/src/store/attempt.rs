@@ -39,7 +39,7 @@ impl Attempt {
         Ok(this)
     }
 
-    /// Ends an attempt that left a whole result: what it replaced is removed.
+    /// Commits the attempt and removes the replaced result.
     pub fn done(self) {
         for dir in &self.0 {
             // If this fails, the next attempt removes it.
@@ -47,7 +47,7 @@ impl Attempt {
         }
     }
 
-    /// Ends an attempt that failed: restores what was there before.
+    /// Undoes a failed attempt and restores the replaced result.
     pub fn undo(self) {
         self.0.iter().for_each(|dir| restore(dir));
     }

@@ -29,7 +29,7 @@ pub struct Baseline {
     folders: BTreeMap<String, PathBuf>,
 }
 
-/// What was read, or why not, and what is wrong beside it.
+/// A value or the reason for its absence, and further problems.
 type WithProblems<T> = (Result<T, Unreadable>, Vec<Unreadable>);
 
 impl Baseline {

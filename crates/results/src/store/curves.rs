@@ -65,7 +65,7 @@ pub struct Benchmark {
     /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// Its calibrated choices, by name.
+    /// Calibrated choices, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks of the suite.
@@ -73,7 +73,7 @@ pub struct Benchmark {
     pub notes: Vec<String>,
     /// The run it comes from.
     pub run: Option<String>,
-    /// Its folder, the parent of `new/`; empty in a record.
+    /// Folder of the result, the parent of `new/`; empty in a record.
     #[serde(skip)]
     pub dir: PathBuf,
 }
@@ -124,6 +124,15 @@ impl Benchmark {
         })
     }
 
+    /// Standard deviation of the logarithm of another process's median, as it is known of GPU code like this;
+    /// `None` of CPU code, which differs by the machine, and of results without a sidecar of the suite.
+    pub fn known_deviation(id: &str, sampled: &Sampled) -> Option<f64> {
+        sampled.sidecar.as_ref()?;
+        let benchmark = Self::of(id, PathBuf::new(), sampled).ok()?;
+        let is_known = benchmark.device == Device::Gpu;
+        is_known.then(|| benchmark.deviation(&BetweenProcesses::default()))
+    }
+
     /// The flaw of a stored result, in words.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let sound = |n: f64| positive(n).is_some();
@@ -150,7 +159,7 @@ impl Benchmark {
     /// Standard deviation of the logarithm of another process's median, where processes differ by `spread`.
     pub(crate) fn deviation(&self, spread: &BetweenProcesses) -> f64 {
         // Each of its samples is a process.
-        if let Measures::Starts(_) = self.role.does {
+        if let Measures::Starts(_) = self.role.measures {
             return 0.0;
         }
         let (launched, kernels) = (self.role.launches, self.cost.launches);
@@ -218,7 +227,7 @@ pub struct Series {
     pub implementation: String,
     /// The clock of each of its points.
     pub clock: Option<Clock>,
-    /// Its work, and the way that it is done.
+    /// The work of the implementation, and the way that it is done.
     pub role: Role,
     /// At least one, sizes ascending and distinct.
     pub points: Vec<Benchmark>,
@@ -280,7 +289,7 @@ impl Series {
 
     /// Whether it computes, and does not only copy, allocate or start something.
     pub fn computes(&self) -> bool {
-        self.role.does == Measures::Computes
+        self.role.measures == Measures::Computes
     }
 
     /// Whether it is on the side that the GPU is compared with: of the CPU, or of one GPU of several.
@@ -291,7 +300,7 @@ impl Series {
         }
     }
 
-    /// Its steady points.
+    /// The steady points.
     pub fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
         self.points.iter().filter(|b| b.unsteady.is_none())
     }
@@ -317,9 +326,9 @@ impl Series {
 pub struct Group {
     /// First part of the ids.
     pub name: String,
-    /// Its description.
+    /// Description of the group.
     pub topic: GroupInfo,
-    /// Its place among the groups: those of the newest run first.
+    /// Place among the groups: those of the newest run first.
     pub place: (usize, usize),
     /// At least one.
     pub series: Vec<Series>,
@@ -365,7 +374,7 @@ impl Group {
         all
     }
 
-    /// The same with some of the benchmarks; `None` where nothing is left.
+    /// The group with some of its benchmarks; `None` where nothing is left.
     pub(super) fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
         let series: Vec<Series> = self.series.iter().filter_map(|s| s.only(keep)).collect();
         (!series.is_empty()).then(|| Self {

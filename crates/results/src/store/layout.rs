@@ -16,27 +16,27 @@ use std::path::{Path, PathBuf};
 /// The baseline that Criterion writes in every run.
 pub const NEW: &str = "new";
 
-/// Begins the name of the folder that keeps what an attempt replaces.
+/// Prefix of the folders that keep replaced results.
 const EARLIER: &str = ".earlier-";
 
-/// Begins the name of what is being written and has not got its own name yet.
+/// Prefix of temporary files.
 pub(crate) use crossover_words::files::TEMPORARY;
 
-/// Of Criterion, beside the baselines: how the newest result differs from the one before.
+/// Criterion's folder beside the baselines: how the newest result differs from the one before.
 pub const CHANGE: &str = "change";
-/// Of Criterion, beside the baselines: its pages.
+/// Criterion's folder beside the baselines: pages.
 pub const REPORT: &str = "report";
 
-/// Of Criterion, beside the baselines: where it has a profiler put its files.
+/// Criterion's folder beside the baselines: where it has a profiler put its files.
 pub const PROFILE: &str = "profile";
 
-/// Of Criterion: the parts of the id.
+/// Criterion's file with the parts of the id.
 pub const BENCHMARK: &str = "benchmark.json";
-/// Of Criterion: median, mean and their intervals.
+/// Criterion's file with median, mean and their intervals.
 pub const ESTIMATES: &str = "estimates.json";
-/// Of Criterion: iterations and time of each sample.
+/// Criterion's file with iterations and time of each sample.
 pub const SAMPLE: &str = crossover_words::sidecar::SAMPLES;
-/// Of Criterion: the bounds beyond which a sample is an outlier.
+/// Criterion's file with the bounds beyond which a sample is an outlier.
 pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.

@@ -6,8 +6,8 @@ pub mod baseline;
 pub mod curves;
 pub mod folder;
 pub mod layout;
-pub mod machine;
 pub mod machine_record;
+pub mod machine_results;
 #[cfg(any(test, feature = "planted"))]
 pub mod planted;
 pub mod profiles;

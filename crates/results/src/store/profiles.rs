@@ -16,9 +16,9 @@ const LARGEST: u64 = 32 << 20;
 /// A benchmark with a profile in its folder. It may have no result.
 #[derive(Clone, Debug)]
 pub struct Profiled {
-    /// Its benchmark.
+    /// The benchmark.
     pub id: Id,
-    /// Its folder; empty where a record of a machine holds it.
+    /// Folder of the profile; empty where a record of a machine holds it.
     pub dir: PathBuf,
     /// The recorded profile.
     pub profile: Profile,

@@ -6,18 +6,15 @@
 //! samples alone (Criterion's estimates are for its own comparisons).
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::model::id::Device;
 use crate::model::record::Sidecar;
-use crate::statistics::between_processes::BetweenProcesses;
 use crate::statistics::positive;
 use crate::statistics::unsteady::unsteady;
-use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, keeps};
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{
@@ -34,7 +31,7 @@ pub struct Sampled {
     pub ns: Vec<f64>,
     /// Whether `ns` is known to contain no times, but another quantity, such as instructions.
     pub is_count: bool,
-    /// Its sidecar; `None` if it is missing or belongs to other samples.
+    /// The sidecar; `None` if it is missing or belongs to other samples.
     pub sidecar: Option<Sidecar>,
     /// The clock, if a file beside it names it.
     pub clock: Option<Clock>,
@@ -66,15 +63,6 @@ impl Sampled {
             throughput: benchmark.and_then(|file| throughput(&file.throughput?)),
             ..beside
         })
-    }
-
-    /// Standard deviation of the logarithm of another process's median, as it is known of GPU code like this;
-    /// `None` of CPU code, which differs by the machine, and of results without a sidecar of the suite.
-    pub fn known_deviation(&self, id: &str) -> Option<f64> {
-        self.sidecar.as_ref()?;
-        let benchmark = Benchmark::of(id, PathBuf::new(), self).ok()?;
-        let is_known = benchmark.device == Device::Gpu;
-        is_known.then(|| benchmark.deviation(&BetweenProcesses::default()))
     }
 
     /// Why its samples are unsteady, in words.

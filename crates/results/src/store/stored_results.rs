@@ -1,5 +1,5 @@
 //! All results of a results root or of the record of a machine, in one flat list. Curves and machines are
-//! views of it: [`MachineResults`](crate::store::machine::MachineResults). A run reads it once and adds its
+//! views of it: [`MachineResults`](crate::store::machine_results::MachineResults). A run reads it once and adds its
 //! own results.
 
 use std::collections::BTreeMap;

@@ -127,7 +127,7 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
     file.write_all(&[0; 4096]).map_err(with_remedy)
 }
 
-/// Of errors for which there is room on the disk, and without the names of temporary files.
+/// Adds the remedy to the error of a file that is too large, and removes the names of temporary files.
 fn with_remedy(error: io::Error) -> io::Error {
     match (error.kind(), error.to_string().split_once(" at path ")) {
         (kind @ io::ErrorKind::FileTooLarge, _) => {

@@ -167,7 +167,7 @@ pub fn staged(
         Ok(work)
     };
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (chosen, mut work) = choose::made_by(&choice, &names, make, run)?;
+    let (chosen, mut work) = choose::build_fastest(&choice, &names, make, run)?;
     work.notes.push(chosen);
     Ok(Box::new(work))
 }

@@ -123,7 +123,7 @@ pub fn cost(way: CopyDirection, size: u64) -> Cost {
     Cost::default().over_link(to_device, to_host)
 }
 
-/// The result of a comparison that found so many wrong bytes.
+/// The result of a comparison that found this number of wrong bytes.
 pub(crate) fn verified(different: usize) -> Verified {
     Verified {
         error: different as f64,

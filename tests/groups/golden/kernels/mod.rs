@@ -4,9 +4,9 @@
 pub(super) mod compile;
 pub(super) mod table;
 
+use crossover_suite::ceilings::CEILINGS;
 use crossover_suite::device::kernel::{Cubin, Source};
 use crossover_suite::device::libraries;
-use crossover_suite::machine::CEILINGS;
 
 use crate::groups;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crossover_suite::machine::Package;
+use crossover_suite::Package;
 use serde_json::Value;
 
 use crate::printed::expect;

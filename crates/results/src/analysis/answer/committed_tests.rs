@@ -12,7 +12,7 @@ use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::model::role::Residency;
 use crate::statistics::median::median;
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_advice::thresholds::CrossingKind;
 
 /// The records, and how many of their 36 answers are firm: over all runs, and in the first run alone.

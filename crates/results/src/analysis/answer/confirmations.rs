@@ -16,11 +16,11 @@ use crate::statistics::median::median;
 use crate::statistics::positive;
 use crate::statistics::spread::Spread;
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 
 /// If one side was this many times faster at an end of the range in each process so far, the next
 /// process will not see a crossing there.
-const CLEARLY: f64 = 1.5;
+const NO_CROSSING_BEYOND: f64 = 1.5;
 
 /// The estimates of a run's questions; `None` for a question that too few processes answered at its
 /// largest size.
@@ -135,7 +135,7 @@ fn is_clear(near: f64, range: (u64, u64), processes: &[Vec<Gap>]) -> bool {
         _ if near > range.1 as f64 => (range.1, 1.0),
         _ => return false,
     };
-    let clear = |gap: &Gap| gap.size == end as f64 && sign * gap.log >= CLEARLY.ln();
+    let clear = |gap: &Gap| gap.size == end as f64 && sign * gap.log >= NO_CROSSING_BEYOND.ln();
     !processes.is_empty() && processes.iter().all(|gaps| gaps.iter().any(clear))
 }
 

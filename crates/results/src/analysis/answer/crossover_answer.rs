@@ -15,7 +15,7 @@
 //! No answer uses unsteady results. The curves leave them out; if one of them may be the fastest CPU
 //! code at a size, no slower code takes its place there.
 //!
-//! `submit` never takes part, nor what its group declares to be no answer.
+//! Rows on the clock `submit` and rows that their group declares as not answers are ignored.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analysis::answer::confirmations::{RunAnswer, confirmed, with_own};
-use crate::analysis::answer::curve::{Curve, Gap, Point, gaps};
+use crate::analysis::answer::curve::{Curve, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
 use crate::analysis::answer::kind::Speedup;
 use crate::analysis::telemetry::{Capped, capped};
@@ -34,7 +34,7 @@ use crate::model::id::{self, Device};
 use crate::model::record::{Confirmation, DEVICES, PairedTimes};
 use crate::model::role::Residency;
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_advice::thresholds::CrossingKind;
 
 /// The answer for one GPU implementation of one group.
@@ -71,11 +71,32 @@ pub struct CrossoverAnswer {
 }
 
 impl CrossoverAnswer {
-    /// Takes over the estimate of several processes; elsewhere the run's own times, `own`, count.
-    fn confirm(&mut self, asked: &Confirmation, estimate: &Crossing, own: &[Gap]) {
-        self.crossing.clone_from(estimate);
-        self.processes.clone_from(&asked.processes);
-        self.crossing.decide(with_own(own, &self.processes));
+    /// Takes over the estimate of several processes; elsewhere the run's own times, in the curve `cpu` and in `theirs`,
+    /// count.
+    fn confirm(
+        &mut self,
+        confirmed: &RunAnswer,
+        cpu: &Curve,
+        theirs: &Group,
+        with_unsteady: &WithUnsteady,
+    ) {
+        let gpu = self.gpu_series(theirs).map(curve).unwrap_or_default();
+        self.crossing.clone_from(&confirmed.answer);
+        self.processes.clone_from(&confirmed.asked.processes);
+        let own = gaps(cpu, &gpu);
+        self.crossing.decide(with_own(&own, &self.processes));
+        // The processes may have measured at other sizes than the runs.
+        let WithUnsteady { ours, theirs, best } = with_unsteady;
+        if let Some(gpu) = self.gpu_series(theirs) {
+            self.benchmarks = rests_on(ours, gpu, &best.1, &self.crossing);
+        }
+    }
+
+    /// Decides again with the unsteady results that might refute an answer *always* or *never*.
+    fn reopen(&mut self, cpu: &Curve, gpu: &Series, all_cpu: &Curve) {
+        let sizes = self.speedups(cpu, gpu);
+        let open = undecided_by_unsteady(&sizes, all_cpu, gpu, &self.crossing);
+        self.crossing.decide_again(sizes, open);
     }
 
     /// Whether the answer is about this GPU curve.
@@ -83,7 +104,7 @@ impl CrossoverAnswer {
         series.implementation == self.gpu && series.clock_name() == self.clock
     }
 
-    /// Its GPU curve among those of `theirs`, the group on the GPU's machine.
+    /// The GPU curve of the answer among those of `theirs`, the group on the GPU's machine.
     pub fn gpu_series<'a>(&self, theirs: &'a Group) -> Option<&'a Series> {
         theirs.on(Device::Gpu).find(|series| self.is_of(series))
     }
@@ -221,6 +242,21 @@ pub(crate) fn of_other_runs(
         .collect()
 }
 
+/// Both sides with all results treated as steady, because the processes also decide results that were unsteady.
+struct WithUnsteady {
+    ours: Group,
+    theirs: Group,
+    best: (Curve, Vec<(f64, String)>),
+}
+
+impl WithUnsteady {
+    fn of(ours: &Group, theirs: &Group) -> Self {
+        let (ours, theirs) = (ours.with_unsteady(), theirs.with_unsteady());
+        let best = best_cpu(&ours);
+        Self { ours, theirs, best }
+    }
+}
+
 fn compare(
     ours: &Group,
     theirs: &Group,
@@ -230,68 +266,61 @@ fn compare(
 ) -> Vec<CrossoverAnswer> {
     let cpu = best_cpu(ours).0;
     let mut found = of_rows(ours, theirs);
-    // The processes also decide results that were unsteady.
-    let all_ours = LazyCell::new(|| ours.with_unsteady());
-    let all_theirs = LazyCell::new(|| theirs.with_unsteady());
-    let all_best = LazyCell::new(|| best_cpu(&all_ours));
-    let mut questions = Residency::ALL.map(|question| (question, None)).to_vec();
-    if theirs.baseline() == Device::Gpu {
-        let rows = theirs.answering(Device::Gpu);
-        questions = rows
-            .map(|s| (s.role.data, Some(s.implementation.clone())))
-            .collect();
-    }
-    for (question, row) in questions {
-        let is_it = |gpu: &String| row.as_ref().is_none_or(|row| row == gpu);
-        let answer = (confirmed.iter().map(|of| (of.asked, &of.answer))).find(|(asked, _)| {
-            asked.question == question && asked.gpu_machine == gpu_machine && is_it(&asked.gpu)
+    let with_unsteady = LazyCell::new(|| WithUnsteady::of(ours, theirs));
+    for (question, row) in questions(theirs) {
+        let is_row = |gpu: &String| row.as_ref().is_none_or(|row| row == gpu);
+        let confirmed = confirmed.iter().find(|RunAnswer { asked, .. }| {
+            asked.question == question && asked.gpu_machine == gpu_machine && is_row(&asked.gpu)
         });
-        let is_asked = |f: &CrossoverAnswer| {
-            answer.is_some_and(|(asked, _)| {
-                (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
-                    && (asked.gpu_run.is_none() || runs_of(theirs, f).contains(&asked.gpu_run))
-            })
-        };
-        let mut at = found.iter().position(is_asked);
-        if at.is_none() && answer.is_some() {
-            // All results behind the answer were unsteady in the run's own process.
-            let all = of_rows(&all_ours, &all_theirs);
-            found.extend(all.into_iter().find(is_asked));
-            at = found.iter().position(is_asked);
-        }
+        let by_processes = confirmed.and_then(|RunAnswer { asked, .. }| {
+            let is_asked = |f: &CrossoverAnswer| answers(f, asked, theirs);
+            if !found.iter().any(is_asked) {
+                // All results behind the answer were unsteady in the run's own process.
+                let rows = of_rows(&with_unsteady.ours, &with_unsteady.theirs);
+                found.extend(rows.into_iter().find(is_asked));
+            }
+            found.iter().position(is_asked)
+        });
         let own = || match &row {
             None => headline(&found, question),
             Some(row) => found.iter().position(|f| f.gpu == *row),
         };
-        if let Some(i) = at.or_else(own) {
-            found[i].headline = true;
-            if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
-                let own = found[i].gpu_series(theirs).map(curve).unwrap_or_default();
-                found[i].confirm(asked, answer, &gaps(&cpu, &own));
-                // The processes may have measured at other sizes than the runs.
-                if let Some(gpu) = found[i].gpu_series(&all_theirs) {
-                    let crossing = &found[i].crossing;
-                    found[i].benchmarks = rests_on(&all_ours, gpu, &all_best.1, crossing);
-                }
-            }
+        let Some(at) = by_processes.or_else(own) else {
+            continue;
+        };
+        found[at].headline = true;
+        if let Some(confirmed) = confirmed.filter(|_| by_processes.is_some()) {
+            found[at].confirm(confirmed, &cpu, theirs, &with_unsteady);
         }
     }
     for found in &mut found {
         found.gpu_machine.clone_from(&gpu_machine);
-        let series = found.gpu_series(theirs);
-        let largest = series.and_then(|series| series.at(found.crossing.largest as u64));
+        let Some(series) = found.gpu_series(theirs) else {
+            continue;
+        };
+        let largest = series.at(found.crossing.largest as u64);
         found.capped = largest.and_then(|b| capped(b, environment));
-        let is_every = matches!(
-            found.crossing.answer,
-            CrossingKind::Always | CrossingKind::Never
-        );
-        if let Some(series) = series.filter(|_| is_every) {
-            let sizes = found.speedups(&cpu, series);
-            let open = undecided_by_unsteady(&sizes, &all_best.0, series, &found.crossing);
-            found.crossing.decide_again(sizes, open);
+        if let CrossingKind::Always | CrossingKind::Never = found.crossing.answer {
+            found.reopen(&cpu, series, &with_unsteady.best.0);
         }
     }
     found
+}
+
+/// The places of the data; in a group on several GPUs each of its rows.
+fn questions(theirs: &Group) -> Vec<(Residency, Option<String>)> {
+    if theirs.baseline() == Device::Cpu {
+        return Residency::ALL.map(|question| (question, None)).to_vec();
+    }
+    let rows = theirs.answering(Device::Gpu);
+    rows.map(|s| (s.role.data, Some(s.implementation.clone())))
+        .collect()
+}
+
+/// Whether an answer is about the GPU code that processes measured.
+fn answers(found: &CrossoverAnswer, asked: &Confirmation, theirs: &Group) -> bool {
+    (found.question, &found.gpu, found.clock) == (asked.question, &asked.gpu, asked.clock.name())
+        && (asked.gpu_run.is_none() || runs_of(theirs, found).contains(&asked.gpu_run))
 }
 
 /// The sizes that were measured on both sides, with a result too unsteady to count, and that the side may win
@@ -409,7 +438,7 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
     points[near].iter().map(|b| b.id.clone()).collect()
 }
 
-/// Of these answers, all of one group and GPU, the one for the question: of those that win from about
+/// The answer to the question among those of one group and GPU: of those that win from about
 /// the smallest size on, the fastest at the largest.
 pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize> {
     let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
@@ -428,7 +457,7 @@ pub fn headline(found: &[CrossoverAnswer], question: Residency) -> Option<usize>
     best(true).or_else(|| best(false))
 }
 
-/// Its index, by where each answer begins to win and by its speedup.
+/// Index of the first and fastest answer, by where each begins to win and by its speedup.
 fn first_and_fastest(answers: &[(f64, f64)]) -> Option<usize> {
     /// Crossovers within this factor of each other count as equal.
     const ALIKE: f64 = 1.1;

@@ -30,7 +30,7 @@ const MEDIAN_OVER_MEAN: f64 = 1.45;
 /// The assumed difference between runs a few minutes apart, besides the spread between their processes,
 /// is at least this: the standard deviation of the logarithm of the ratio.
 const ASSUMED_OF_A_RUN: f64 = 0.05;
-/// The same as a share of the processes' standard deviation. Causes of the spread, such as other work
+/// That difference as a share of the processes' standard deviation. Causes of the spread, such as other work
 /// on the host, also change over times longer than a run, and affect the calibrations that all
 /// processes of a run share.
 const RUN_OVER_PROCESSES: f64 = 0.5;
@@ -71,7 +71,7 @@ pub struct Crossing {
     pub or_never: bool,
     /// Time of a over that of b at the largest size.
     pub speedup: f64,
-    /// Its interval.
+    /// Interval of the speedup.
     pub speedup_interval: (f64, f64),
     /// The largest size.
     pub largest: f64,
@@ -139,13 +139,7 @@ impl Crossing {
         if open.is_empty() {
             return;
         }
-        let unsure = |size| Speedup {
-            size,
-            ratio: 1.0,
-            low: 0.0,
-            high: f64::INFINITY,
-            processes: 1,
-        };
+        let unsure = |size| Speedup::unknown(size, 1);
         let known = sizes.into_iter().filter(|at| at.processes > 0);
         let mut sizes: Vec<Speedup> = known.chain(open.into_iter().map(unsure)).collect();
         sizes.sort_by(|a, b| a.size.total_cmp(&b.size));
@@ -313,27 +307,21 @@ impl<'a> Pooled<'a> {
 
     /// A change at `size`, and whether one process alone measured around it.
     fn change(&self, size: f64, (low, high): (f64, f64)) -> WinnerChange {
-        let [gaps] = &self.asked.processes[..] else {
-            return WinnerChange {
-                size,
-                low,
-                high,
-                to_b: true,
-                measured: true,
-                bracket: (low, high),
-            };
+        let (bracket, measured) = match &self.asked.processes[..] {
+            [gaps] => {
+                let above = gaps.partition_point(|gap| gap.size < size);
+                let above = above.clamp(1, gaps.len().max(2) - 1);
+                let bracket = (gaps[above - 1].size, gaps[above].size);
+                (bracket, is_close(bracket))
+            }
+            _ => ((low, high), true),
         };
-        let above = gaps
-            .partition_point(|gap| gap.size < size)
-            .clamp(1, gaps.len().max(2) - 1);
-        let (a, b) = (&gaps[above - 1], &gaps[above]);
-        let bracket = (a.size, b.size);
         WinnerChange {
             size,
             low,
             high,
             to_b: true,
-            measured: is_close(bracket),
+            measured,
             bracket,
         }
     }

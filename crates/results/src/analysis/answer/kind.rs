@@ -30,6 +30,17 @@ pub struct Speedup {
 }
 
 impl Speedup {
+    /// A size at which either side may win.
+    pub(super) fn unknown(size: f64, processes: usize) -> Self {
+        Self {
+            size,
+            ratio: 1.0,
+            low: 0.0,
+            high: f64::INFINITY,
+            processes,
+        }
+    }
+
     /// Whether its interval lies above 1 or below; `None` where it contains 1.
     fn wins(&self) -> Option<bool> {
         winner((self.low, self.high))
@@ -109,13 +120,7 @@ pub(super) fn kind(
 fn pairs(sizes: &[Speedup], range: (f64, f64)) -> (Vec<(Speedup, Speedup, bool)>, f64) {
     let decided = sizes.iter().filter_map(|at| Some((*at, at.wins()?)));
     let decided: Vec<(Speedup, bool)> = decided.collect();
-    let start = Speedup {
-        size: range.0,
-        ratio: 1.0,
-        low: 0.0,
-        high: f64::INFINITY,
-        processes: 0,
-    };
+    let start = Speedup::unknown(range.0, 0);
     let start = *sizes
         .first()
         .filter(|at| at.size <= range.0)

@@ -7,7 +7,7 @@ use crate::analysis::findings::technique::Technique;
 use crate::model::id::Device;
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_words::Clock;
 
 /// One sentence and what it rests on.
@@ -46,11 +46,11 @@ pub struct Gain {
 /// A small table in place of a list.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Rows {
-    /// Its caption, a sentence.
+    /// Caption, a sentence.
     pub caption: String,
-    /// Its columns: the first names the row, the others are figures.
+    /// Columns: the first names the row, the others are figures.
     pub head: Vec<String>,
-    /// Its rows, each as long as the head.
+    /// Rows, each as long as the head.
     pub rows: Vec<Vec<String>>,
     /// Sentences below it.
     pub notes: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Rows {
 pub struct Context<'a> {
     /// The machine that the report is about.
     pub machine: &'a MachineResults,
-    /// Its answers.
+    /// The answers of the machine.
     pub found: &'a [CrossoverAnswer],
 }
 

@@ -5,7 +5,7 @@ use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::model::role::{Launches, Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 use crossover_words::Clock::{self, Submit, Wall};
 use crossover_words::units;
 
@@ -104,7 +104,7 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         each_call(group, Wall).find(of)?.points.last()
     };
     let once = |phase| {
-        let of = |s: &&Series| s.role.does == Measures::Starts(phase);
+        let of = |s: &&Series| s.role.measures == Measures::Starts(phase);
         gpu(group, Wall).find(of)?.points.last()
     };
     let eager = warm(Launches::OneByOne)?;
@@ -137,5 +137,5 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
 }
 
 fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
-    gpu(group, clock).filter(|s| s.role.does == Measures::Starts(Phase::EachCall))
+    gpu(group, clock).filter(|s| s.role.measures == Measures::Starts(Phase::EachCall))
 }

@@ -30,7 +30,7 @@ struct Lesson {
     /// The first of these clocks that has both rows counts.
     clocks: &'static [Clock],
     slow: fn(&Role) -> bool,
-    /// Of several such rows the fastest at each size counts.
+    /// If several rows match, the fastest at each size counts.
     fast: fn(&Role) -> bool,
     /// Makes equal the parts in which the rows may differ.
     blank: fn(&mut Role),
@@ -64,7 +64,7 @@ fn one_by_one(role: &Role) -> bool {
 
 /// A plain copy: in one piece, by no particular method.
 pub(super) fn plain(role: &Role, way: CopyDirection) -> bool {
-    role.does == Measures::Copies(way) && role.pieces == 1 && role.method.is_none()
+    role.measures == Measures::Copies(way) && role.pieces == 1 && role.method.is_none()
 }
 
 fn from_ordinary(role: &Role, way: CopyDirection) -> bool {
@@ -85,7 +85,7 @@ fn not_staged(role: &mut Role) {
 
 /// From host memory and back, everything in one piece.
 fn in_sequence(role: &Role) -> bool {
-    let computes = role.does == Measures::Computes;
+    let computes = role.measures == Measures::Computes;
     computes && !role.data.on_device() && one_by_one(role) && role.pieces == 1
 }
 
@@ -232,9 +232,9 @@ const LESSONS: &[Lesson] = &[
     },
     Lesson {
         id: "allocation.{}",
-        slow: |role| role.does == Measures::Allocates(Allocator::Malloc),
-        fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
-        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        slow: |role| role.measures == Measures::Allocates(Allocator::Malloc),
+        fast: |role| role.measures == Measures::Allocates(Allocator::MallocAsyncKept),
+        blank: |role| role.measures = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "allocating from a pool that keeps its memory, not with cuMemAlloc and cuMemFree,",
         technique: Some(Technique::KeepPool),
@@ -242,18 +242,18 @@ const LESSONS: &[Lesson] = &[
     },
     Lesson {
         id: "allocation.{}.reuse",
-        slow: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
-        fast: |role| role.does == Measures::Allocates(Allocator::Reuse),
-        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        slow: |role| role.measures == Measures::Allocates(Allocator::MallocAsyncKept),
+        fast: |role| role.measures == Measures::Allocates(Allocator::Reuse),
+        blank: |role| role.measures = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "reusing one buffer, not allocating from a pool that keeps its memory,",
         ..PAIR
     },
     Lesson {
         id: "allocation.{}.release",
-        slow: |role| role.does == Measures::Allocates(Allocator::MallocAsync),
-        fast: |role| role.does == Measures::Allocates(Allocator::MallocAsyncKept),
-        blank: |role| role.does = Measures::Allocates(Allocator::Reuse),
+        slow: |role| role.measures == Measures::Allocates(Allocator::MallocAsync),
+        fast: |role| role.measures == Measures::Allocates(Allocator::MallocAsyncKept),
+        blank: |role| role.measures = Measures::Allocates(Allocator::Reuse),
         at: Largest,
         does: "telling a pool to keep its memory, which else releases it at each synchronisation,",
         ..PAIR

@@ -12,7 +12,7 @@ const RUNNING: &str = "kernel_running_share";
 
 /// Threads that prefetch, where it is a loader.
 fn threads(role: &Role) -> Option<u32> {
-    match role.does {
+    match role.measures {
         Measures::Loads(threads) => Some(threads),
         _ => None,
     }

@@ -54,7 +54,7 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
 }
 
 fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {
-    gpu(group, Wall).find(|s| s.role.does == Measures::Allocates(allocator))
+    gpu(group, Wall).find(|s| s.role.measures == Measures::Allocates(allocator))
 }
 
 /// Purposes of the memory: keys of a result's figures.

@@ -30,7 +30,7 @@ use crossover_words::units;
 pub enum Finder {
     /// At most one for each group, in the order of the groups.
     Each(fn(&Context, &Group) -> Option<Finding>),
-    /// Of all groups.
+    /// A finding about all groups.
     All(fn(&Context) -> Vec<Finding>),
 }
 

@@ -119,7 +119,7 @@ fn over(ratio: f64) -> String {
 }
 
 fn way(series: &Series) -> String {
-    match series.role.does {
+    match series.role.measures {
         Measures::Starts(Phase::FirstCall) => Phase::FirstCall.to_string(),
         _ => series.clock_name().to_owned(),
     }

@@ -108,7 +108,7 @@ fn of(group: &Group, series: &Series) -> Option<Finding> {
 
 /// The time of the smallest exchange, and the rate of the largest.
 pub(super) fn exchanges(_: &Context, group: &Group) -> Option<Finding> {
-    let kind = |series: &Series| match series.role.does {
+    let kind = |series: &Series| match series.role.measures {
         Measures::Exchanges(exchange) => Some(exchange),
         _ => None,
     };

@@ -7,7 +7,7 @@ use crate::analysis::answer::tests::asked;
 use crate::analysis::trust;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
-use crate::store::machine::MachineResults;
+use crate::store::machine_results::MachineResults;
 
 /// Processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and the
 /// GPU 16 times faster at 1,536.

@@ -2,10 +2,10 @@
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
+use crate::ceilings::kernels::{self, REPEATS, typical};
+use crate::ceilings::measured::raise;
 use crate::device::copies_and_events;
 use crate::device::gpu::Gpu;
-use crate::machine::ceilings::kernels::{self, REPEATS, typical};
-use crate::machine::ceilings::measured::raise;
 use crate::model::record::RunRecord;
 use crate::timing::{Called, Clock, CudaTime, TimingError};
 

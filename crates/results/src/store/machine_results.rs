@@ -80,7 +80,7 @@ impl Limits {
         positive(self.ceilings.get(name)?.value)
     }
 
-    /// Of each device those of the newest run that measured any; the oldest run comes first.
+    /// For each device the limits of the newest run that measured any; the oldest run comes first.
     fn newest(runs: &[RunRecord]) -> Self {
         let mut newest = Self::default();
         for device in [Device::Cpu, Device::Gpu] {

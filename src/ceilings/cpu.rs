@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::machine::ceilings::cpu_memory;
-use crate::machine::ceilings::measured::{Effort, raise};
+use crate::ceilings::cpu_memory;
+use crate::ceilings::measured::{Effort, raise};
 use crate::model::record::RunRecord;
 use crate::model::role::Threads;
 use crossover_arithmetic::Isa;
@@ -21,7 +21,7 @@ pub(crate) fn measure(effort: Effort, record: &mut RunRecord) {
     cpu_memory::measure(Isa::best(), effort, record);
 }
 
-/// Measures the peak of so many threads once, in 10 ms at most. A busy core before the first benchmark
+/// Measures the peak of these threads once, in 10 ms at most. A busy core before the first benchmark
 /// and after the last may be free in between.
 pub(crate) fn peak(threads: Threads, effort: Effort, record: &mut RunRecord) {
     multiply_adds(threads, effort, 1, record);

@@ -12,9 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Package {
     /// The folder of its manifest.
     pub folder: &'static str,
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its version.
+    /// Version.
     pub version: &'static str,
 }
 
@@ -22,7 +22,7 @@ pub struct Package {
 #[macro_export]
 macro_rules! package {
     () => {
-        $crate::machine::Package {
+        $crate::Package {
             folder: env!("CARGO_MANIFEST_DIR"),
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
@@ -39,7 +39,7 @@ impl Package {
 
 /// The commit of a package, or without one of this package, and whether it had uncommitted changes; `None`
 /// each if unknown.
-pub(crate) fn of_package(package: Option<Package>) -> (Option<String>, Option<bool>) {
+pub(crate) fn commit(package: Option<Package>) -> (Option<String>, Option<bool>) {
     let Some(package) = package else {
         return of_this_build();
     };

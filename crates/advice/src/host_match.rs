@@ -186,6 +186,14 @@ impl Concern {
                 machine.threads
             )));
         }
+        concerns.extend(Self::of_gpu(machine, here));
+        concerns.extend(Self::of_age(&thresholds.date, here));
+        concerns
+    }
+
+    /// Another GPU, or another driver.
+    fn of_gpu(machine: &Machine, here: &HostInfo) -> Vec<Self> {
+        let mut concerns = Vec::new();
         // Without a GPU the times are of two CPU programs.
         let known = !machine.gpu.is_empty() && !here.gpus.is_empty();
         let is_here = !known || here.gpus.contains(&machine.gpu);
@@ -202,7 +210,6 @@ impl Concern {
                 "the thresholds were measured with driver {theirs}, and this one is {ours}"
             )));
         }
-        concerns.extend(Self::of_age(&thresholds.date, here));
         concerns
     }
 

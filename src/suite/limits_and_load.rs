@@ -1,7 +1,7 @@
 //! What a run measures beside its benchmarks: the limits of the machine, and the background load.
 
-use crate::machine::ceilings::measured::Effort;
-use crate::machine::ceilings::{cpu, gpu};
+use crate::ceilings::measured::Effort;
+use crate::ceilings::{cpu, gpu};
 use crate::model::record::{Ceiling, RunRecord};
 use crate::suite::arguments::Arguments;
 use crate::suite::group::AnyRow;
@@ -15,14 +15,14 @@ use crossover_words::units;
 const CEILING_EXCEEDED_BY: f64 = 1.5;
 
 /// The limits and the background load of a run so far.
-pub(super) struct Surroundings {
+pub(super) struct LimitsAndLoad {
     /// How long the CPU's limits are measured; `None` in turns, of which there is no report.
     effort: Option<Effort>,
     /// Whether the GPU's limits need not be measured any more.
     has_gpu_limits: bool,
     /// When the load was last read; `None` where the system does not tell.
     load: Option<Load>,
-    /// The same when the run and its latest benchmarks began, the newest last; none in turns.
+    /// The load when the run and its latest benchmarks began, the newest last; none in turns.
     begun: Vec<Load>,
     /// The busiest background so far.
     background: Background,
@@ -30,7 +30,7 @@ pub(super) struct Surroundings {
     is_quiet: bool,
 }
 
-impl Surroundings {
+impl LimitsAndLoad {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let in_turns = settings.turns.is_some();
         let effort = match settings.size_set {

@@ -1,5 +1,5 @@
 //! The measured limits of the machine. Every share of a limit refers to these, and on the GPU to
-//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that NVML reads.
+//! [`flop_per_clock`](crossover_results::analysis::peak::flop_per_clock) times the clock that NVML reads.
 //!
 //! | ceiling | unit | what |
 //! | --- | --- | --- |
@@ -19,3 +19,5 @@ mod cpu_memory;
 pub(crate) mod gpu;
 pub(crate) mod kernels;
 pub(crate) mod measured;
+
+pub use kernels::{CEILINGS, fma_rate};

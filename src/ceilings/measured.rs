@@ -10,7 +10,7 @@ use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
 pub(crate) struct Effort {
     /// Repetitions of the arithmetic, and the length of each.
     pub(super) arithmetic: (usize, Duration),
-    /// The same for each point of the memory's curve.
+    /// Repetitions and length of each, for each point of the memory's curve.
     pub(super) memory: (usize, Duration),
     /// The largest working set in bytes.
     pub(super) largest: usize,

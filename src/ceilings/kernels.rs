@@ -3,16 +3,15 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 
+use crate::ceilings::measured::{raise, raise_curve};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{CompileError, Source};
-use crate::machine::ceilings::measured::{raise, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crate::timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
 use crossover_results::statistics::median::median;
 
 /// The kernels that measure the device's limits.
-pub static CEILINGS: Source =
-    Source::new("ceilings.cu", include_str!("../../../kernels/ceilings.cu"));
+pub static CEILINGS: Source = Source::new("ceilings.cu", include_str!("../../kernels/ceilings.cu"));
 
 /// The smallest working set of the curves.
 const SMALLEST: usize = 256 << 10;
@@ -112,9 +111,19 @@ pub(super) fn measure(
             "8 independent chains of f32 fused multiply-adds in registers, {FMA_BLOCK} threads per multiprocessor, median of {REPEATS}"
         ),
     );
-    let Some(largest) = largest(memory) else {
-        return Ok(());
-    };
+    largest(memory).map_or(Ok(()), |largest| {
+        bandwidth(gpu, time, largest, [&read, &copy], record)
+    })
+}
+
+/// Adds the curves `gpu_read` and `gpu_copy` up to the largest working set.
+fn bandwidth(
+    gpu: &Gpu,
+    time: &CudaTime,
+    largest: usize,
+    [read, copy]: [&CudaFunction; 2],
+    record: &mut RunRecord,
+) -> Result<(), TimingError> {
     let mut buffer: CudaSlice<u8> = gpu.alloc(largest)?;
     gpu.poison(&mut buffer)?;
     let mut sink: CudaSlice<u32> = gpu.alloc(1)?;
@@ -127,7 +136,7 @@ pub(super) fn measure(
     let (mut reads, mut copies) = (Vec::new(), Vec::new());
     for bytes in sizes(largest) {
         let work = MoveArguments::of(bytes);
-        let launch_read = launch(&read)
+        let launch_read = launch(read)
             .arg(from)
             .arg(work.mask)
             .arg(work.total)
@@ -135,7 +144,7 @@ pub(super) fn measure(
         reads.push(point(gpu, time, bytes, &work, &launch_read)?);
         // From the first half of the working set to the second, each byte counted twice.
         let half = MoveArguments::of(bytes / 2);
-        let launch_copy = launch(&copy)
+        let launch_copy = launch(copy)
             .arg(from + (bytes / 2) as u64)
             .arg(from)
             .arg(half.mask)

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::machine::ceilings::measured::{Effort, raise_curve};
+use crate::ceilings::measured::{Effort, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crossover_arithmetic::Isa;
 use crossover_arithmetic::limits::BLOCK_BYTES;

@@ -6,6 +6,7 @@ mod advise;
 mod compare;
 mod env;
 mod export;
+mod history;
 mod profile;
 mod report;
 #[cfg(test)]
@@ -41,6 +42,7 @@ enum Command {
     Compare(compare::Args),
     Env(env::Args),
     Export(export::Args),
+    Keep(history::KeepArgs),
     Profile(profile::Args),
     Report(report::Args),
     Thresholds(thresholds::Args),
@@ -108,6 +110,7 @@ fn subcommand() -> anyhow::Result<ExitCode> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Keep(arguments) => history::keep(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Thresholds(arguments) => thresholds::run(&arguments),

@@ -27,6 +27,7 @@ use crate::ab::layout::LayoutChoice;
 pub(crate) use crate::ab::linker::link;
 use crate::ab::pairs::check_room;
 use crate::ab::probe::BenchArgs;
+pub(crate) use crate::ab::repository::{git_around, git_line};
 use crate::ab::subject::Version;
 use crate::ab::worktree::Copies;
 use crate::number;

@@ -278,7 +278,7 @@ fn quoted(path: &Path) -> Vec<u8> {
 
 /// git on the repository around `dir`. It runs no hook, takes no lock that it can do without, and
 /// fetches nothing that a partial clone lacks.
-pub(super) fn git_around(dir: &Path) -> Command {
+pub(crate) fn git_around(dir: &Path) -> Command {
     let mut command = Command::new("git");
     child::without_repository(&mut command)
         .args(["-c", "core.hooksPath=/dev/null"])
@@ -333,7 +333,7 @@ pub(super) fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`git_output`].
-fn git_line(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) fn git_line(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8(git_output(command)?)
         .context("git printed no UTF-8")?
         .trim_end_matches(['\n', '\r'])

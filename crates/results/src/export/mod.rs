@@ -194,7 +194,7 @@ pub fn export(folder: &Path, destination: &Path) -> Result<Written, ExportError>
 
 /// `20261122T225357Z--61e1f4603b1c.json.gz`: the names of a machine's records are in the order of
 /// their runs.
-fn file_name(started: &str, environment: &Environment) -> String {
+pub(crate) fn file_name(started: &str, environment: &Environment) -> String {
     // As long as in a sound record, so that a damaged record also gives names of files.
     let plain = |text: &str, most: usize| -> String {
         let plain = text.chars().filter(char::is_ascii_alphanumeric);

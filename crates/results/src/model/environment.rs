@@ -129,6 +129,12 @@ impl Environment {
         format!("{}--{}", slug(gpu), slug(&self.cpu.model))
     }
 
+    /// The name of the series of runs in a history: the hardware. Hosts of one kind share it, since a runner in a cloud
+    /// lives an hour; memory varies between such hosts, and kernels and drivers are updated.
+    pub fn machine_key(&self) -> String {
+        format!("{}--{}-cores", self.slug(), self.cpu.usable_cores)
+    }
+
     /// Whether the GPU was [recorded](GpuInfo::recorded).
     pub fn recorded(&self) -> bool {
         self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)

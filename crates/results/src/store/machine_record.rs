@@ -130,7 +130,7 @@ fn checked(path: &Path, text: &[u8]) -> Result<RecordFile, FileError> {
 }
 
 /// The JSON of a record, or why there is none.
-fn unpacked(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(super) fn unpacked(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     if !packed.starts_with(&[0x1f, 0x8b]) {
         return Err("is not packed by gzip: name a file that `crossover export` wrote");
     }

@@ -5,6 +5,7 @@ pub mod attempt;
 pub mod baseline;
 pub mod curves;
 pub mod folder;
+pub mod history;
 pub mod layout;
 pub mod machine_record;
 pub mod machine_results;

@@ -1,0 +1,205 @@
+//! The history of a machine: a folder with a file for each kept run, with its samples. Files are JSON, packed by
+//! gzip, as the [record of a machine](super::machine_record).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::export::file_name;
+use crate::model::environment::Environment;
+use crate::statistics::positive;
+use crate::store::machine_record::{is_named, unpacked, write};
+use crate::store::sampled::Sampled;
+use crate::store::unreadable::Unreadable;
+use crate::store::walk::paths_in;
+use crate::store::whole_file::{FileError, is_temporary, of_schema, read_bytes};
+use crossover_words::Clock;
+
+/// Version of the form.
+const SCHEMA: u32 = 1;
+
+/// Tells a kept run from other files.
+const KIND: &str = "crossover kept run";
+
+/// One run, or one process of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptRun {
+    kind: String,
+    schema: u32,
+    /// When its newest result was written, RFC 3339.
+    pub time: String,
+    /// The compiler, where it is known.
+    pub toolchain: Option<String>,
+    /// The machine and the commit.
+    pub environment: Environment,
+    /// The benchmarks by id.
+    pub benchmarks: BTreeMap<String, KeptBenchmark>,
+}
+
+/// The samples of one benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptBenchmark {
+    /// The clock, where it is known.
+    pub clock: Option<Clock>,
+    /// Time of an iteration in each sample, ns, with seven digits.
+    pub ns: Vec<f64>,
+}
+
+impl KeptRun {
+    /// The run with these results, measured in `environment` with `toolchain`.
+    pub fn new<'a>(
+        time: String,
+        environment: Environment,
+        toolchain: Option<String>,
+        results: impl Iterator<Item = (&'a String, &'a Sampled)>,
+    ) -> Self {
+        let rounded = |ns: &f64| format!("{ns:.6e}").parse().unwrap_or(*ns);
+        let kept = |(id, result): (&String, &Sampled)| {
+            let (clock, ns) = (result.clock, result.ns.iter().map(rounded).collect());
+            (id.clone(), KeptBenchmark { clock, ns })
+        };
+        Self {
+            kind: KIND.to_owned(),
+            schema: SCHEMA,
+            time,
+            toolchain,
+            environment,
+            benchmarks: results.map(kept).collect(),
+        }
+    }
+
+    /// Writes the run into the folder of its machine, and returns the path. The same results have the same name.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn keep(&self, machine: &Path) -> Result<PathBuf, FileError> {
+        let path = machine.join(file_name(&self.time, &self.environment));
+        let json = serde_json::to_value(self).map_err(|error| FileError::io(&path, error))?;
+        write(&path, &json)?;
+        Ok(path)
+    }
+
+    fn read(path: &Path) -> Result<Self, FileError> {
+        let refuse = || {
+            FileError::other(
+                path,
+                "is damaged or no kept run; copy it again, or delete it",
+            )
+        };
+        let text = unpacked(&read_bytes(path)?).map_err(|_| refuse())?;
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|_| refuse())?;
+        if value["kind"] != KIND {
+            return Err(refuse());
+        }
+        let run: Self = of_schema(path, SCHEMA, value)?;
+        let samples = run.benchmarks.values();
+        let is_sound = |it: &KeptBenchmark| {
+            !it.ns.is_empty() && it.ns.iter().all(|ns| positive(*ns).is_some())
+        };
+        if samples.clone().all(is_sound) {
+            Ok(run)
+        } else {
+            Err(refuse())
+        }
+    }
+}
+
+/// The runs in the folder of a machine, oldest first, and the files that are none.
+pub fn read_all(machine: &Path) -> (Vec<KeptRun>, Vec<Unreadable>) {
+    let (mut runs, mut problems) = (Vec::new(), Vec::new());
+    let hidden = |path: &PathBuf| path.file_name().is_some_and(is_temporary);
+    for path in paths_in(machine).into_iter().filter(|path| !hidden(path)) {
+        match KeptRun::read(&path) {
+            Ok(run) => runs.push(run),
+            Err(error) => problems.push(error.into()),
+        }
+    }
+    runs.sort_by(|a, b| a.time.cmp(&b.time));
+    (runs, problems)
+}
+
+/// Removes the oldest files of runs until `most` are left, and returns how many were removed.
+///
+/// # Errors
+/// A file that cannot be removed.
+pub fn prune(machine: &Path, most: usize) -> Result<usize, FileError> {
+    let mut files = paths_in(machine);
+    // Their names begin with their times.
+    files.retain(|path| is_named(path) && KeptRun::read(path).is_ok());
+    let surplus = files.len().saturating_sub(most);
+    for path in &files[..surplus] {
+        fs::remove_file(path).map_err(|error| FileError::io(path, error))?;
+    }
+    Ok(surplus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(time: &str) -> KeptRun {
+        let environment = Environment {
+            commit: Some("0123456789abcdef".to_owned()),
+            ..Environment::default()
+        };
+        let sampled = Sampled {
+            ns: vec![1.0 / 3.0, 2e9],
+            ..Sampled::default()
+        };
+        let results = BTreeMap::from([("g/f/1".to_owned(), sampled)]);
+        KeptRun::new(time.to_owned(), environment, None, results.iter())
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_named_and_never_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = folder.path().join("a machine");
+        let times = [
+            "2026-01-02T03:04:05Z",
+            "2026-01-01T00:00:00Z",
+            "2026-02-01T00:00:00Z",
+        ];
+        let paths = times.map(|time| run(time).keep(&machine).unwrap());
+        assert!(paths[0].ends_with("20260102T030405Z--0123456789ab.json.gz"));
+        run(times[0]).keep(&machine).unwrap();
+        let whole = fs::read(&paths[2]).unwrap();
+        fs::write(&paths[2], &whole[..whole.len() - 9]).unwrap();
+        fs::write(machine.join("notes.txt"), "mine").unwrap();
+        let record = serde_json::json!({"kind": "crossover machine record", "schema": 1});
+        write(&machine.join("20250101T000000Z--a.json.gz"), &record).unwrap();
+        let (runs, problems) = read_all(&machine);
+        let kept: Vec<&str> = runs.iter().map(|run| run.time.as_str()).collect();
+        assert_eq!(kept, [times[1], times[0]]);
+        assert_eq!(runs[0].benchmarks["g/f/1"].ns, [0.333_333_3, 2e9]);
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(prune(&machine, 1).unwrap(), 1);
+        assert!(!paths[1].exists() && paths[2].exists() && machine.join("notes.txt").exists());
+        assert_eq!(prune(&machine, 1).unwrap(), 0);
+    }
+
+    /// With the name of the host, each runner that lives one hour would be a machine; by its hardware, runners of one
+    /// kind are one.
+    #[test]
+    fn a_machine_is_its_hardware() {
+        let base = run("").environment;
+        let key = |change: fn(&mut Environment)| {
+            let mut environment = base.clone();
+            change(&mut environment);
+            environment.machine_key()
+        };
+        let same: [fn(&mut Environment); 3] = [
+            |it| it.os = Some("another kernel".to_owned()),
+            |it| it.cpu.memory_bytes = Some(16_766_000_000),
+            |it| it.commit = None,
+        ];
+        assert!(same.iter().all(|change| key(*change) == key(|_| ())));
+        let others: [fn(&mut Environment); 3] = [
+            |it| it.cpu.model = "AMD EPYC 7763".to_owned(),
+            |it| it.cpu.usable_cores = 4,
+            |it| it.gpu = Some(Default::default()),
+        ];
+        assert!(others.iter().all(|change| key(*change) != key(|_| ())));
+    }
+}

@@ -4,7 +4,7 @@
 mod sidecar;
 
 use std::cell::Cell;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use criterion::BenchmarkId;
 
@@ -22,7 +22,7 @@ use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::Sampling;
 use crate::suite::verify::{ROUNDS, compare, too_wide};
-use crate::timing::{Clock, Doubt, catch_panic};
+use crate::timing::{Clock, Doubt, LaunchState, catch_panic};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
@@ -321,8 +321,7 @@ impl<'a> Bench<'a> {
             probes.map_or(Ok(None), |_| (self.spent).on(Activity::Launches, shortened))?;
         let empty_before_ns = self.launch_constant(prepared.code.clock);
         let sampled_before = self.folder.sampled_at();
-        let mut sampler = self.sampler(&mut prepared.code, plan);
-        (sampler.probes, sampler.launches) = (probes, launches);
+        let mut sampler = self.sampler(&mut prepared.code, plan, probes, launches);
         let begun = Instant::now();
         let sampled = self.run_criterion(plots, &mut sampler);
         let analysis = begun.elapsed().saturating_sub(sampler.called);
@@ -342,17 +341,37 @@ impl<'a> Bench<'a> {
     }
 
     /// The sampler of this benchmark, which watches the device from now on.
-    fn sampler<'s>(&'s self, code: &'s mut Timed, plan: Sampling) -> Sampler<'s> {
+    fn sampler<'s>(
+        &'s self,
+        code: &'s mut Timed,
+        plan: Sampling,
+        probes: Option<bool>,
+        launches: Option<LaunchState>,
+    ) -> Sampler<'s> {
         let (run, is_timed) = (&*self.run, plan.is_timed_by_a_clock());
         let saves = run.arguments.saves;
         let is_watched = is_timed && self.row.is_gpu() && saves && run.settings.monitor;
-        let mut sampler = Sampler::new(run, &self.id, code, plan);
-        // In turns the spread between processes counts. A routine that times itself would only return
-        // the same times again.
-        sampler.retakes = saves && run.turns.is_none() && is_timed && !run.arguments.is_quick();
-        sampler.is_guarded = self.is_guarded() && is_timed;
-        sampler.doubt = self.doubts.first().map(Doubt::to_string);
-        sampler.monitor = is_watched.then(|| run.machine.monitor()).flatten();
+        let mut sampler = Sampler {
+            run,
+            id: &self.id,
+            code,
+            plan,
+            // In turns the spread between processes counts. A routine that times itself would only return
+            // the same times again.
+            retakes: saves && run.turns.is_none() && is_timed && !run.arguments.is_quick(),
+            probes,
+            launches,
+            not_again: None,
+            spent: Spent::default(),
+            called: Duration::ZERO,
+            is_guarded: self.is_guarded() && is_timed,
+            doubt: self.doubts.first().map(Doubt::to_string),
+            monitor: is_watched.then(|| run.machine.monitor()).flatten(),
+            watch: None,
+            series: None,
+            given: Vec::new(),
+            iterations: None,
+        };
         sampler.watch();
         sampler
     }

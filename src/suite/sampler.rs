@@ -54,11 +54,11 @@ impl SampleSeries {
 
 /// Times an implementation, one sample after the other.
 pub(super) struct Sampler<'a> {
-    run: &'a Run,
+    pub(super) run: &'a Run,
     /// Id of the benchmark.
-    id: &'a str,
-    code: &'a mut Timed,
-    plan: Sampling,
+    pub(super) id: &'a str,
+    pub(super) code: &'a mut Timed,
+    pub(super) plan: Sampling,
     /// Whether an unsteady series is taken again.
     pub(super) retakes: bool,
     /// Whether launches are probed after the samples; `Some(true)` on all devices.
@@ -66,9 +66,9 @@ pub(super) struct Sampler<'a> {
     /// Launches before the samples.
     pub(super) launches: Option<LaunchState>,
     /// Why launches that became long are no reason for a second series.
-    not_again: Option<NotAgain>,
+    pub(super) not_again: Option<NotAgain>,
     /// The time so far, by activity.
-    spent: Spent,
+    pub(super) spent: Spent,
     /// Time of Criterion's calls.
     pub(super) called: Duration,
     /// Whether the time of a single run is compared with the samples.
@@ -77,38 +77,16 @@ pub(super) struct Sampler<'a> {
     pub(super) doubt: Option<String>,
     /// The device's readings, where they are stored.
     pub(super) monitor: Option<&'a Arc<Monitor>>,
-    watch: Option<Watch>,
+    pub(super) watch: Option<Watch>,
     /// The samples for Criterion, taken before it asks for them.
-    series: Option<SampleSeries>,
+    pub(super) series: Option<SampleSeries>,
     /// The samples that Criterion was given.
-    given: Vec<(u64, f64)>,
+    pub(super) given: Vec<(u64, f64)>,
     /// In turns: the iterations before a sample and of a sample, which the warm-up chooses.
-    iterations: Option<[u64; 2]>,
+    pub(super) iterations: Option<[u64; 2]>,
 }
 
 impl<'a> Sampler<'a> {
-    pub(super) fn new(run: &'a Run, id: &'a str, code: &'a mut Timed, plan: Sampling) -> Self {
-        Self {
-            run,
-            id,
-            code,
-            plan,
-            retakes: false,
-            probes: None,
-            launches: None,
-            not_again: None,
-            spent: Spent::default(),
-            called: Duration::ZERO,
-            is_guarded: false,
-            doubt: None,
-            monitor: None,
-            watch: None,
-            series: None,
-            given: Vec::new(),
-            iterations: None,
-        }
-    }
-
     /// The time of these iterations, ns, for Criterion.
     pub(super) fn next(&mut self, iterations: u64) -> Result<f64, Missing> {
         // Criterion's own rule: it does not tell which of its calls warm up.

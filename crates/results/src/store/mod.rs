@@ -1,7 +1,6 @@
 //! The files on disk: the one reader and the one writer of Criterion's files, our sidecars and the
 //! records of runs.
 
-pub mod attempt;
 pub mod baseline;
 pub mod curves;
 pub mod folder;

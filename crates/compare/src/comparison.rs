@@ -7,7 +7,8 @@ use crate::constant::{self, LaunchesOfProcess};
 use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;
-use crate::rows::{self, BenchmarkRow};
+use crate::rows::{self, BenchmarkRow, OTHER_WORK};
+use crate::show::by_text;
 use crate::verdict::{Options, Verdict};
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;
@@ -118,7 +119,6 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         equal: false,
         unknown: remarks.unknown,
         commit: remarks.commit,
-        rows,
         doubts: doubts.collect(),
         drifts,
         slopes: constant::slopes(&cases),
@@ -127,8 +127,10 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             remarks.warnings,
             older_results("base", base),
             older_results("new", new),
+            other_work(&rows),
         ]
         .concat(),
+        rows,
         notes: remarks.notes,
         problems: problems.map(ToString::to_string).collect(),
     }
@@ -164,6 +166,15 @@ fn older_results(name: &str, side: &[Baseline]) -> Vec<String> {
         )
     };
     mixed.map(warning).collect()
+}
+
+/// A warning for the rows that a list of what changed lacks, and whose declared work differs.
+fn other_work(rows: &[BenchmarkRow]) -> Vec<String> {
+    let is_unlisted = |row: &&BenchmarkRow| matches!(row.verdict, Verdict::Same | Verdict::Unsure);
+    by_text(rows.iter().filter(is_unlisted).filter_map(|row| {
+        let mark = row.marks.iter().find(|mark| mark.starts_with(OTHER_WORK))?;
+        Some((row.id.as_str(), mark.clone()))
+    }))
 }
 
 fn labels(side: &[Baseline]) -> Vec<String> {
@@ -409,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn another_throughput_is_a_mark() {
+    fn another_throughput_is_a_mark_and_a_warning() {
         let side = |work: &str, ns| {
             let mut side = run("a", ns);
             side.results.get_mut("a/cpu/b/1").unwrap().throughput = Some(work.to_owned());
@@ -417,10 +428,10 @@ mod tests {
         };
         let mark = "the work of an iteration differs: base 8 Elements, new 16 Elements";
         for (new, marks) in [("16 Elements", &[mark][..]), ("8 Elements", &[])] {
-            let row = compared(&side("8 Elements", 10.0), &side(new, 11.0))
-                .rows
-                .remove(0);
-            assert_eq!(row.marks, marks);
+            let compared = compared(&side("8 Elements", 10.0), &side(new, 11.0));
+            assert_eq!(compared.rows[0].marks, marks);
+            let warning = format!("a/cpu/b/1: {mark}");
+            assert_eq!(compared.text(false).contains(&warning), !marks.is_empty());
         }
     }
 

@@ -309,12 +309,14 @@ fn unreadable(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<String> {
     Some(problem.to_string())
 }
 
+/// The beginning of the mark on results whose declared work differs.
+pub(super) const OTHER_WORK: &str = "the work of an iteration differs";
+
 /// The work of an iteration, if both sides declare another.
 fn other_throughput(befores: &[&Sampled], afters: &[&Sampled]) -> Option<String> {
     let declared = |side: &[&Sampled]| side.iter().find_map(|run| run.throughput.clone());
     let (before, after) = (declared(befores)?, declared(afters)?);
-    (before != after)
-        .then(|| format!("the work of an iteration differs: base {before}, new {after}"))
+    (before != after).then(|| format!("{OTHER_WORK}: base {before}, new {after}"))
 }
 
 /// Why `id` is missing on a `side`.

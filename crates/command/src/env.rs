@@ -119,6 +119,9 @@ fn listing(environment: &Environment, results: &Path) -> String {
             ("NVRTC version", Some(gpu)) if gpu.cuda.is_some_and(|cuda| gpu.nvrtc > Some(cuda)) => {
                 NEWER_NVRTC.to_owned()
             }
+            ("highest SM clock", Some(gpu)) => {
+                (gpu.sm_clock_mhz).map_or_else(String::new, |now| format!(" (now {now} MHz)"))
+            }
             _ => String::new(),
         };
         row(name, &format!("{fact}{which}"));
@@ -181,6 +184,9 @@ mod tests {
                 name: "NVIDIA H200".to_owned(),
                 compute_capability: (9, 0),
                 memory_bytes: 139 << 30,
+                max_sm_clock_mhz: Some(1980),
+                sm_clock_mhz: Some(345),
+                holds_sm_clock: Some(false),
                 cuda: Some((13, 0)),
                 nvrtc: Some((13, 1)),
                 pcie: Some(PcieLink {
@@ -211,6 +217,8 @@ mod tests {
             "GPU memory            139 GiB",
             "NVRTC version         13.1, newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
              device (crossover_timing::compile), or update the driver",
+            "highest SM clock      1980 MHz (now 345 MHz)",
+            "SM clock lock         none (`sudo nvidia-smi -lgc 1980` locks it)",
             "PCIe link             generation 5, x16",
             "GPU                   NVIDIA H200 (device 1)",
             "link                  NVLink",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crossover_results::model::Environment;
+use crossover_results::model::environment::SM_CLOCK_LOCK;
 use crossover_results::model::record::RunRecord;
 use crossover_results::statistics::mean;
 use crossover_results::store::baseline::Baseline;
@@ -49,7 +50,8 @@ pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool)
     let (before, after) = (facts(&base_runs), facts(&new_runs));
     for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
         let sides = [&before, &after].map(|side| side.get(name));
-        if sides[0] == sides[1] {
+        let is_known = sides.iter().all(Option::is_some);
+        if sides[0] == sides[1] || *name == SM_CLOCK_LOCK && !is_known {
             continue;
         }
         let [a, b] = sides.map(|side| side.map_or_else(|| "unknown".to_owned(), list));
@@ -222,6 +224,26 @@ mod tests {
             let remarks = |known| remarks(&side(&base), &side(&new), known).other_machine;
             assert_eq!(remarks(false).is_some(), differ, "{base:?} {new:?}");
             assert_eq!(remarks(true), None);
+        }
+    }
+
+    #[test]
+    fn locked_clocks_differ_from_others_where_both_are_known() {
+        let on = |holds_sm_clock| {
+            let mut side = side(&[Some("H200")]);
+            for run in side[0].runs.values_mut() {
+                let gpu = run.environment.gpu.as_mut().unwrap();
+                (gpu.holds_sm_clock, gpu.max_sm_clock_mhz) = (holds_sm_clock, Some(1980));
+            }
+            side
+        };
+        for (base, new, warnings) in [
+            (Some(false), Some(true), 1),
+            (Some(true), Some(true), 0),
+            (Some(false), None, 0),
+        ] {
+            let remarks = remarks(&on(base), &on(new), true);
+            assert_eq!(remarks.warnings.len(), warnings, "{:?}", remarks.warnings);
         }
     }
 }

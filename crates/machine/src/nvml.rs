@@ -61,8 +61,13 @@ impl Monitor {
         let now = self.read();
         let generation = device.max_pcie_link_gen().ok();
         let link = generation.zip(device.max_pcie_link_width().ok());
+        let highest = device.max_clock_info(Clock::SM).ok();
+        let set = device.applications_clock(Clock::SM).ok();
+        let set = set.zip(device.default_applications_clock(Clock::SM).ok());
         GpuInfo {
-            max_sm_clock_mhz: device.max_clock_info(Clock::SM).ok(),
+            max_sm_clock_mhz: highest,
+            sm_clock_mhz: now.sm_clock_mhz,
+            holds_sm_clock: holds_clock(now.sm_clock_mhz.zip(highest), set),
             max_memory_clock_mhz: device.max_clock_info(Clock::Memory).ok(),
             pcie: link.map(|(generation, width)| PcieLink { generation, width }),
             pcie_current: now.pcie,
@@ -114,6 +119,15 @@ impl Source for Monitor {
     }
 }
 
+/// Whether a setting holds the clock, by the clock now and the highest, and the applications clock that is set and the
+/// default: an idle device lowers its clock to less than a fifth (H200, A100, T4), unless it is locked.
+fn holds_clock(clock: Option<(u32, u32)>, set: Option<(u32, u32)>) -> Option<bool> {
+    if set.is_some_and(|(set, default)| set != default) {
+        return Some(true);
+    }
+    clock.and_then(|(now, highest)| (3 * now < highest).then_some(false))
+}
+
 fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1e3
 }
@@ -160,6 +174,18 @@ mod tests {
             ["power cap"]
         );
         assert_eq!(slowing(ThrottleReasons::all()).len(), 6);
+    }
+
+    #[test]
+    fn a_clock_that_fell_is_not_held_and_one_that_did_not_may_be() {
+        let default = Some((1980, 1980));
+        assert_eq!(holds_clock(Some((345, 1980)), default), Some(false));
+        assert_eq!(
+            holds_clock(Some((345, 1980)), Some((1200, 1980))),
+            Some(true)
+        );
+        assert_eq!(holds_clock(Some((1980, 1980)), default), None);
+        assert_eq!(holds_clock(None, None), None);
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl Environment {
                 ("NVRTC version", gpu.nvrtc.map(version)),
                 ("cuBLAS version", gpu.cublas.clone()),
                 ("highest SM clock", gpu.max_sm_clock_mhz.map(clock)),
+                (SM_CLOCK_LOCK, gpu.sm_clock_lock()),
                 ("highest memory clock", gpu.max_memory_clock_mhz.map(clock)),
                 (
                     "power limit",
@@ -202,6 +203,13 @@ pub struct GpuInfo {
     pub l2_bytes: Option<u64>,
     /// Highest SM clock, MHz.
     pub max_sm_clock_mhz: Option<u32>,
+    /// SM clock when the environment was collected, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock_mhz: Option<u32>,
+    /// Whether a setting holds the SM clock. `None` where it cannot be told: NVML has no query for a lock by
+    /// `nvidia-smi -lgc`, but a clock that fell while the device was idle is not locked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds_sm_clock: Option<bool>,
     /// Highest memory clock, MHz.
     pub max_memory_clock_mhz: Option<u32>,
     /// PCIe link, highest generation and width.
@@ -229,6 +237,19 @@ pub struct GpuInfo {
     /// measurement, and no output was verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
+}
+
+/// Name of the fact whether a setting holds the SM clock.
+pub const SM_CLOCK_LOCK: &str = "SM clock lock";
+
+impl GpuInfo {
+    fn sm_clock_lock(&self) -> Option<String> {
+        let highest = self.max_sm_clock_mhz?;
+        Some(match self.holds_sm_clock? {
+            true => "set by `nvidia-smi -ac`".to_owned(),
+            false => format!("none (`sudo nvidia-smi -lgc {highest}` locks it)"),
+        })
+    }
 }
 
 /// A GPU beside the first.

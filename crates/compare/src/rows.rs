@@ -243,7 +243,9 @@ fn row(
             return (row, None);
         }
         // A clock coarser than the benchmark shows the same time for different code.
-        (Some(base), Some(new), 1) if base == new => Err(BELOW_RESOLUTION.to_owned()),
+        (Some(base), Some(new), 1) if base == new && steps::step(both().copied()).is_none() => {
+            Err(BELOW_RESOLUTION.to_owned())
+        }
         _ => case(&row, &pairs, &clocks, options),
     };
     let case = match case {
@@ -373,7 +375,8 @@ fn run_pairs(pairs: &[Sides<'_>], options: &Options) -> Result<Vec<RunPair>, Str
     let mut run_pairs = Vec::new();
     for (round, (before, after)) in (pairs.iter()).filter_map(|p| Some((p.round, p.both()?))) {
         // In `ab` each process wrote its own.
-        if before.ns == after.ns && !options.on_one_machine {
+        let is_step_known = steps::step([before, after]).is_some();
+        if before.ns == after.ns && !is_step_known && !options.on_one_machine {
             return Err("both sides have the same samples: one measurement, saved twice".into());
         }
         let median = |side: &Sampled| Median::of(options.location, &side.ns);

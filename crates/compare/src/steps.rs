@@ -30,11 +30,14 @@ fn few_values<'a>(runs: impl IntoIterator<Item = &'a Sampled>) -> Option<Vec<f64
     (values.len() * TIMES_EACH <= samples).then_some(values)
 }
 
-/// The least distance between two values of samples that take few; `None` if they are many, or one.
-pub(super) fn step<'a>(runs: impl IntoIterator<Item = &'a Sampled>) -> Option<f64> {
-    let values = few_values(runs)?;
+/// The least distance between two values of samples that take few, or the measured step of their clock, if it is less.
+/// `None` if they take many values, or one and the step was not measured.
+pub(super) fn step<'a>(runs: impl IntoIterator<Item = &'a Sampled> + Clone) -> Option<f64> {
+    let values = few_values(runs.clone())?;
     let distances = values.windows(2).map(|pair| pair[1] - pair[0]);
-    distances.min_by(f64::total_cmp)
+    let measured = runs.into_iter().filter_map(|run| run.event_step_ns);
+    let measured = measured.max_by(f64::total_cmp);
+    distances.chain(measured).min_by(f64::total_cmp)
 }
 
 /// The tick of the numbers without a clock that take few values, if they may be times.

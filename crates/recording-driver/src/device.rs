@@ -72,6 +72,8 @@ description! {
     empty_kernel_ns: u64,
     /// Nanoseconds of host time that a launch takes.
     launch_ns: u64,
+    /// Nanoseconds between two ticks of the clock of events.
+    event_tick_ns: u64,
     /// Nanoseconds that a copy or a set takes beside its bytes.
     copy_ns: u64,
     /// Rate of copies between pinned memory and the device.

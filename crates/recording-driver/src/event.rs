@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::call::{DRIVER, exported};
+use crate::device::descriptions;
 use crate::objects::{Event, PENDING, Record, Work};
 use crate::state::{Outcome, known, removed};
 
@@ -96,7 +97,8 @@ exported! { DRIVER:
                 "{name} was never recorded, or created without timing"
             ))?;
             let time = record.time().ok_or_else(|| fault!(NOT_READY, "{name} is ahead"))?;
-            Ok((time, name.clone(), event.device))
+            let tick = descriptions()[event.device].event_tick_ns;
+            Ok((time - time % tick, name.clone(), event.device))
         };
         let ((start, name, from), (end, _, to)) = (time(start)?, time(end)?);
         of_same_device(&name, from, to)?;

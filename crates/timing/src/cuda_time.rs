@@ -13,6 +13,7 @@ use crate::absence::Absence;
 use crate::cuda_error::CudaError;
 use crate::device::{ClockedDevice, devices_beside};
 use crate::error::{BoxError, TimingError};
+use crate::events::measure_step_ns;
 use crate::gate::{Gate, GateMode};
 #[cfg(feature = "criterion")]
 use crate::on_criterion::benchmarks::OnCriterion;
@@ -167,11 +168,12 @@ impl CudaTime {
             return Ok(());
         }
         bind(stream.context())?;
-        let gate = RefCell::new(Gate::new(stream, gate)?);
+        let gate = Gate::new(stream, gate)?;
+        let event_step_ns = measure_step_ns(stream, &gate.empty())?;
         let others = devices_beside(stream.context())?;
         self.inner.device.get_or_init(|| ClockedDevice {
             context: stream.context().clone(),
-            gate,
+            gate: RefCell::new(gate),
             stream: stream.clone(),
             events: RefCell::default(),
             flush: RefCell::default(),
@@ -179,6 +181,7 @@ impl CudaTime {
             usual_persisting: Cell::new(None),
             launch_levels: RefCell::default(),
             others,
+            event_step_ns,
             last_use: Cell::new(None),
             empty_times: Cell::new(None),
             #[cfg(feature = "criterion")]
@@ -239,6 +242,13 @@ impl CudaTime {
             Clock::EventsGated if self.gate_off_reason().is_some() => Clock::Events,
             other => other,
         }
+    }
+
+    /// The step of the clock of CUDA events, which was measured when the device was opened, ns. `None` on other
+    /// clocks, if all measured times were equal, and without a GPU.
+    #[doc(hidden)]
+    pub fn event_step_ns(&self, clock: Clock) -> Option<f64> {
+        (self.device()?.event_step_ns).filter(|_| clock.is_of_events())
     }
 
     /// A kernel of one thread that does nothing, ready to be launched on

@@ -30,6 +30,8 @@ pub(super) struct ClockedDevice {
     pub(super) launch_levels: RefCell<LaunchLevels>,
     /// The other devices that this process can use.
     pub(super) others: Vec<sys::CUdevice>,
+    /// The step of the clock of its events, ns; `None` if it could not be measured.
+    pub(super) event_step_ns: Option<f64>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
     /// What nothing takes behind a gate.
@@ -40,6 +42,12 @@ pub(super) struct ClockedDevice {
 }
 
 impl ClockedDevice {
+    /// The smallest step of a clock, ns.
+    pub(super) fn resolution_ns(&self, clock: Clock) -> f64 {
+        let measured = self.event_step_ns.filter(|_| clock.is_of_events());
+        measured.unwrap_or(clock.resolution_ns())
+    }
+
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
         synchronize(&self.stream)
     }

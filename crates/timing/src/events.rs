@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 
 use crate::cuda_error::{Called, CudaError};
+use crate::prepared_launch::Launch;
 
 /// The start and the end of a window on a stream.
 #[derive(Debug)]
@@ -62,6 +63,31 @@ impl EventPair {
             .map(|ms| f64::from(ms) * 1e6)
             .called("cuEventElapsedTime")
     }
+}
+
+/// The step of the clock of events on this stream, ns: the least distance between the times of windows around an
+/// `empty` kernel. `None` if all times are equal.
+pub(crate) fn measure_step_ns(
+    stream: &Arc<CudaStream>,
+    empty: &Launch,
+) -> Result<Option<f64>, CudaError> {
+    const WINDOWS: usize = 64;
+    /// Closer times are equal: the driver returns milliseconds as `f32`.
+    const EQUAL_NS: f64 = 0.5;
+    let events = EventPair::new(stream.context())?;
+    let mut times = Vec::with_capacity(WINDOWS);
+    for _ in 0..WINDOWS {
+        events.start(stream)?;
+        // SAFETY: the kernel takes no arguments.
+        unsafe { empty.launch(stream) }?;
+        events.end(stream)?;
+        events.wait()?;
+        times.push(events.elapsed_ns()?);
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    let distances = times.windows(2).map(|pair| pair[1] - pair[0]);
+    let steps = distances.filter(|distance| *distance > EQUAL_NS);
+    Ok(steps.min_by(f64::total_cmp))
 }
 
 fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {

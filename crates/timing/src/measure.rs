@@ -63,7 +63,7 @@ impl CudaTime {
     /// [`Clock::Wall`] each iteration is awaited; for a routine that waits itself there is
     /// [`measure_awaited`](Self::measure_awaited).
     ///
-    /// A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution:
+    /// A time below the clock's step, which is measured when the device is opened, is reported as the step:
     /// Criterion drops a benchmark with a zero.
     ///
     /// ```no_run
@@ -190,7 +190,7 @@ impl CudaTime {
         }
         let Some(device) = self.device() else {
             return match clock {
-                Clock::Wall => finite(on_host(sample.iterations, routine)?, clock),
+                Clock::Wall => finite(on_host(sample.iterations, routine)?, clock.resolution_ns()),
                 _ => Err(TimingError::NoDevice { clock }),
             };
         };
@@ -204,7 +204,7 @@ impl CudaTime {
         let mut window = device.window(routine)?;
         let nanoseconds = self.alone(|| self.sample(device, &mut window, sample))?;
         device.last_use.set(Some(Instant::now()));
-        finite(nanoseconds, clock)
+        finite(nanoseconds, device.resolution_ns(clock))
     }
 
     /// Tries a routine of a context in which none can be captured.
@@ -285,11 +285,11 @@ pub(crate) fn is_batched(clock: Clock) -> bool {
 }
 
 /// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.
-pub(crate) fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
+pub(crate) fn finite(nanoseconds: f64, resolution_ns: f64) -> Result<f64, TimingError> {
     if !nanoseconds.is_finite() {
         return Err(TimingError::NotANumber);
     }
-    Ok(nanoseconds.max(clock.resolution_ns()))
+    Ok(nanoseconds.max(resolution_ns))
 }
 
 /// See [`CudaTime::measure_cpu`].
@@ -348,14 +348,14 @@ mod tests {
 
     #[test]
     fn neither_zero_nor_nan_reaches_criterion() {
-        assert_eq!(finite(0.0, Clock::Events).unwrap(), 500.0);
-        assert_eq!(finite(1234.5, Clock::Events).unwrap(), 1234.5);
+        assert_eq!(finite(0.0, 500.0).unwrap(), 500.0);
+        assert_eq!(finite(1234.5, 500.0).unwrap(), 1234.5);
         assert!(matches!(
-            finite(f64::NAN, Clock::Wall),
+            finite(f64::NAN, 1.0),
             Err(TimingError::NotANumber)
         ));
         assert!(matches!(
-            finite(f64::INFINITY, Clock::Wall),
+            finite(f64::INFINITY, 1.0),
             Err(TimingError::NotANumber)
         ));
     }

@@ -77,19 +77,21 @@ impl Clock {
         !matches!(self, Clock::Submit)
     }
 
+    /// Whether a time on this clock comes from CUDA events.
+    pub const fn is_of_events(self) -> bool {
+        matches!(self, Clock::Events | Clock::EventsGated | Clock::EventsCold)
+    }
+
     /// Whether a time on this clock includes the caller's cost of launching the work.
     pub const fn includes_launch(self) -> bool {
         matches!(self, Clock::Wall | Clock::Events)
     }
 
-    /// The smallest step that this clock resolves, in nanoseconds. For CUDA events NVIDIA
-    /// documents about 0.5 µs (`cuEventElapsedTime`).
+    /// The smallest step that this clock resolves, in nanoseconds. For CUDA events it is what NVIDIA
+    /// documents, about 0.5 µs (`cuEventElapsedTime`), where the step of a device is not measured.
     /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html>
     pub const fn resolution_ns(self) -> f64 {
-        match self {
-            Clock::Wall | Clock::Submit => 1.0,
-            Clock::Events | Clock::EventsGated | Clock::EventsCold => 500.0,
-        }
+        if self.is_of_events() { 500.0 } else { 1.0 }
     }
 }
 

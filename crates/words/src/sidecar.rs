@@ -26,6 +26,8 @@ pub const GRAPHS: &str = "graphs";
 pub const LAUNCH_PROBE: [&str; 2] = ["launch_probe_before_ns", "launch_probe_after_ns"];
 /// Key of the mark on a result after whose samples launches took longer than in a new process.
 pub const LONG_LAUNCHES: &str = "long_launches";
+/// Key of the step of the clock of CUDA events, measured where the device was opened, ns.
+pub const EVENT_STEP: &str = "event_step_ns";
 /// See [`LAUNCHES`]: before and after the samples.
 pub const EMPTY_KERNEL: [&str; 2] = ["empty_kernel_before_ns", "empty_kernel_after_ns"];
 

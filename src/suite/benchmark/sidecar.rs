@@ -9,7 +9,7 @@ use crate::suite::missing::Missing;
 use crate::suite::sampler::SampleSeries;
 use crate::timing::{Clock, TimingError};
 use crossover_words::sidecar::{
-    EMPTY_KERNEL, GRAPHS, LAUNCH_PROBE, LAUNCHES, LONG_LAUNCHES, LaunchConstant,
+    EMPTY_KERNEL, EVENT_STEP, GRAPHS, LAUNCH_PROBE, LAUNCHES, LONG_LAUNCHES, LaunchConstant,
 };
 
 impl Bench<'_> {
@@ -108,6 +108,9 @@ impl Bench<'_> {
                 .zip(empty_ns)
                 .for_each(|(key, ns)| add(key, ns));
             moved = LaunchConstant::moved(empty_ns);
+        }
+        if let Some(step_ns) = self.run.machine.time.event_step_ns(code.clock) {
+            add(EVENT_STEP, step_ns);
         }
         for (key, state) in LAUNCH_PROBE.into_iter().zip(series.launches) {
             state.into_iter().for_each(|state| add(key, state.probe_ns));

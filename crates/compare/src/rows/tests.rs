@@ -140,6 +140,27 @@ fn equal_times_on_a_clock_are_below_its_resolution() {
     assert_eq!(row.verdict, Verdict::Unsure);
 }
 
+/// Equal samples are within a step of each other, and so is a change by one step.
+#[test]
+fn a_measured_step_bounds_what_equal_samples_hide() {
+    for (new, step, expected) in [
+        (7_168.0, 32.0, 32.0),
+        (7_168.0, 1_024.0, 1_024.0),
+        (8_192.0, 32.0, 32.0),
+        // Samples of more than one iteration differ by less than a step of the clock.
+        (7_232.0, 1_024.0, 64.0),
+    ] {
+        let [base, new] = [7_168.0, new].map(|ns| {
+            let mut run = constant(ns, Some(Clock::EventsCold));
+            run.results.get_mut(ID).unwrap().event_step_ns = Some(step);
+            [run]
+        });
+        let (row, case) = rows(&base, &new, &Options::default()).remove(0);
+        let (is, wanted) = (case.unwrap().step, expected / 7_168.0);
+        assert!((is - wanted).abs() < 1e-9, "{is} and not {wanted}: {row:?}");
+    }
+}
+
 #[test]
 fn too_few_samples_have_their_remedy() {
     let mut quick = run(10.0, None);

@@ -159,6 +159,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     let long = "h200:variation_ppm=0:queue_depth=4096";
     vec![
         test("known", exact, known),
+        test("step", "h200:event_tick_ns=512", step),
         test("launch state", exact, launch_state),
         test("launch state in full memory", full, |on| {
             let error = on.time.shorten_launches().unwrap_err().to_string();
@@ -205,6 +206,23 @@ fn begin(lines: &[String], words: &[&str]) {
         are_so && lines.len() == words.len(),
         "{words:?}: {lines:#?}"
     );
+}
+
+/// The step of the events' clock is measured, bounds a time from below, and is stored beside a result.
+fn step(on: On) -> Result<(), BoxError> {
+    for &clock in Clock::ALL {
+        let measured = on.time.event_step_ns(clock).map(f64::round);
+        assert_eq!(measured, clock.is_of_events().then_some(512.0), "{clock}");
+    }
+    let nothing = || Ok::<(), BoxError>(());
+    let shortest = on.time.measure_launches(Clock::Events, 1, 1, nothing)?;
+    assert_eq!(shortest.round(), 512.0);
+    on.bench("cold", |b| b.iter_cold(&on.time, || on.launch()));
+    drop(on);
+    let file = sidecar::read(&results().join("cold/new"), &[]).expect("a sidecar");
+    let step = file.fields?["extra"][sidecar::EVENT_STEP].as_f64();
+    assert_eq!(step.map(f64::round), Some(512.0));
+    Ok(())
 }
 
 /// Launches get longer with the kernels of the eighth stream beside the first, until a second context was destroyed.

@@ -37,6 +37,8 @@ pub struct Sampled {
     pub clock: Option<Clock>,
     /// The launches of an iteration and their constant, if a file beside it has them.
     pub launches: Option<LaunchConstant>,
+    /// The measured step of a clock of events, ns, if a file beside it has it.
+    pub event_step_ns: Option<f64>,
     /// The declared work of an iteration, such as `1024 Elements`.
     pub throughput: Option<String>,
 }
@@ -97,6 +99,8 @@ fn sidecar_of(dir: &Path, samples: &[u8], id: &str) -> Result<Sampled, FileError
     let beside = Sampled {
         clock: clock.filter(|_| file.is_of_samples),
         launches: LaunchConstant::of(&fields).filter(|_| file.is_of_samples),
+        event_step_ns: (fields["extra"][sidecar::EVENT_STEP].as_f64())
+            .filter(|step| positive(*step).is_some() && file.is_of_samples),
         ..Sampled::default()
     };
     // A result of another Criterion project, whose clock `crossover-timing` wrote.

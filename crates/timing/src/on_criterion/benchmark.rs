@@ -113,6 +113,7 @@ impl CudaTime {
                 None
             }),
             enqueued: benchmark.iteration.is_none().then_some(Enqueued::GRAPH),
+            event_step_ns: self.event_step_ns(clock),
         };
         if benchmark.iteration.is_none() || iteration == Iteration::Awaited {
             benchmarks.launches.set(launches);

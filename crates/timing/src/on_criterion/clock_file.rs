@@ -18,8 +18,8 @@ use crate::launch_state::is_longer;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
 use crossover_words::sidecar::{
-    EMPTY_KERNEL, FILE, GRAPHS, LAUNCH_PROBE, LAUNCHES, LaunchConstant, SAMPLES, SCHEMA, digest,
-    read,
+    EMPTY_KERNEL, EVENT_STEP, FILE, GRAPHS, LAUNCH_PROBE, LAUNCHES, LaunchConstant, SAMPLES,
+    SCHEMA, digest, read,
 };
 
 /// Criterion's name for the newest result.
@@ -45,12 +45,13 @@ struct Taken {
 }
 
 /// The launches of an iteration, as far as they were counted; when the benchmark began, the probe of the launches, and
-/// on a clock with a gate the constant of a launch.
+/// on a clock with a gate the constant of a launch; the step of a clock of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CountedLaunches {
     pub(super) enqueued: Option<Enqueued>,
     pub(super) probe_ns: Option<f64>,
     pub(super) empty_ns: Option<f64>,
+    pub(super) event_step_ns: Option<f64>,
 }
 
 /// The measurements of a run.
@@ -193,6 +194,7 @@ fn figures(taken: &[Taken]) -> Map<String, Value> {
             EMPTY_KERNEL[1],
             after.filter(|_| launches.empty_ns.is_some()),
         ),
+        (EVENT_STEP, launches.event_step_ns),
         (LAUNCH_PROBE[0], launches.probe_ns),
         (
             LAUNCH_PROBE[1],
@@ -346,6 +348,7 @@ mod tests {
             }),
             probe_ns: Some(if graphs == 0 { 31_000.0 } else { 37_000.0 }),
             empty_ns,
+            event_step_ns: None,
         };
         for (id, ns, clock, launches) in [
             ("a/two", 20.0, gated, launches(2, 0, Some(1640.0))),

@@ -46,14 +46,17 @@ impl Measurement for CudaTime {
                     events.wait()?;
                     let nanoseconds = events.elapsed_ns()?;
                     self.require_alone(device, nanoseconds)?;
-                    finite(nanoseconds, Clock::Events)
+                    finite(nanoseconds, device.resolution_ns(Clock::Events))
                 };
                 let measured = finish();
                 device.give_back(events);
                 device.last_use.set(Some(Instant::now()));
                 measured
             }
-            None => finite(started.begun.elapsed().as_nanos() as f64, Clock::Wall),
+            None => {
+                let nanoseconds = started.begun.elapsed().as_nanos() as f64;
+                finite(nanoseconds, Clock::Wall.resolution_ns())
+            }
         };
         measured.unwrap_or_else(|e| self.fail(e))
     }

@@ -400,6 +400,7 @@ fn noted(on: On) -> Result<(), BoxError> {
     on.bench("awaited", |b| b.iter_awaited(time, || on.waits()));
     on.bench("graph", |b| b.iter_graph(time, || on.twice()));
     on.bench("cold", |b| b.iter_cold(time, || on.launch()));
+    on.bench("graph-cold", |b| b.iter_graph_cold(time, || on.twice()));
     on.bench("iter", |b| b.iter(|| on.launch().unwrap()));
     let mut criterion = criterion(time);
     let mut group = criterion.benchmark_group("rates");
@@ -416,9 +417,17 @@ fn noted(on: On) -> Result<(), BoxError> {
     let needs = "the events-gated clock needs the gate";
     assert!(error.to_string().contains(needs), "{error}");
     drop((on, criterion));
-    let stored = ["graph", "cold", "rates/submit", "iter"].map(clock);
-    let clocks = [Clock::EventsGated, Clock::EventsCold, Clock::Submit].map(Some);
-    assert_eq!((&stored[..3], stored[3]), (&clocks[..], None));
+    let stored = ["graph", "cold", "graph-cold", "rates/submit", "iter"].map(clock);
+    let (cold, submit) = (Clock::EventsCold, Clock::Submit);
+    let clocks = [Some(gated), Some(cold), Some(cold), Some(submit), None];
+    assert_eq!(stored, clocks);
+    for (n, time) in samples(&results().join("graph-cold/new")) {
+        // Each replay has a flush before it, which is not timed.
+        assert!(
+            (time / (n * 2.0 * KERNEL) - 1.0).abs() < 0.02,
+            "{n} in {time} ns"
+        );
+    }
     for (n, time) in samples(&results().join("iter/new")) {
         // Criterion's own `iter` counts a batch from its first launch on. An elapsed time is a float of
         // milliseconds.

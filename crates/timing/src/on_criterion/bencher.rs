@@ -95,6 +95,14 @@ pub trait CudaBencherExt: Sealed {
         routine: impl FnMut() -> Result<(), E>,
     );
 
+    /// [`iter_graph`](Self::iter_graph) with the data in memory ([`Clock::EventsCold`]): the L2 cache is flushed
+    /// before each replay, as by [`iter_cold`](Self::iter_cold).
+    fn iter_graph_cold<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    );
+
     /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. The
     /// return value is kept from being optimised away, as by Criterion's own `b.iter`, which on this
     /// measurement reads the device's clock.
@@ -157,6 +165,14 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         routine: impl FnMut() -> Result<(), E>,
     ) {
         iter(self, time, Clock::EventsGated, None, routine);
+    }
+
+    fn iter_graph_cold<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    ) {
+        iter(self, time, Clock::EventsCold, None, routine);
     }
 
     fn iter_awaited<E: Into<BoxError>>(

@@ -91,9 +91,12 @@ exported! { DRIVER:
         let of = state.device(device)?.description;
         Ok(match attribute {
             1..=3 => 1024,
+            13 => of.sm_clock_mhz as i32 * 1_000,
             16 => of.multiprocessors,
             17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
             33 => of.pci_bus + device,
+            36 => of.memory_clock_mhz as i32 * 1_000,
+            37 => of.memory_bus_bits,
             38 => of.l2_bytes,
             75 => of.compute_capability_major,
             76 => of.compute_capability_minor,

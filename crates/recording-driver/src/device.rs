@@ -64,6 +64,8 @@ description! {
     sm_clock_mhz: u32,
     /// Clock of the memory.
     memory_clock_mhz: u32,
+    /// Width of the bus of the memory, bits.
+    memory_bus_bits: i32,
     /// Its bus.
     pci_bus: i32,
     /// Nanoseconds that a kernel takes.

@@ -16,6 +16,8 @@ use crate::other_streams::EmptyTimes;
 use crate::prepared_launch::{bind, synchronize};
 use crate::sequence::{Edge, Timeline};
 use crossover_words::Clock;
+#[cfg(feature = "criterion")]
+use crossover_words::f32_flop_per_clock;
 
 pub(super) struct ClockedDevice {
     pub(super) context: Arc<CudaContext>,
@@ -46,6 +48,33 @@ impl ClockedDevice {
     pub(super) fn resolution_ns(&self, clock: Clock) -> f64 {
         let measured = self.event_step_ns.filter(|_| clock.is_of_events());
         measured.unwrap_or(clock.resolution_ns())
+    }
+
+    /// Peak of the device's memory, by the highest clock and the width of the bus, whose lines transfer twice per clock.
+    #[cfg(feature = "criterion")]
+    pub(super) fn memory_bytes_per_s(&self) -> Option<f64> {
+        use sys::CUdevice_attribute::*;
+        let kilohertz = self.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
+        let bits = self.attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+        Some(2.0 * kilohertz * 1e3 * bits / 8.0)
+    }
+
+    /// Peak of f32 outside of the tensor cores at the highest clock.
+    #[cfg(feature = "criterion")]
+    pub(super) fn f32_flop_per_s(&self) -> Option<f64> {
+        use sys::CUdevice_attribute::*;
+        let (major, minor) = self.context.compute_capability().ok()?;
+        let per_clock = f32_flop_per_clock((major as u32, minor as u32))?;
+        let kilohertz = self.attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
+        let multiprocessors = self.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        Some(f64::from(per_clock) * kilohertz * 1e3 * multiprocessors)
+    }
+
+    /// An attribute of the device; `None` if the driver does not have it.
+    #[cfg(feature = "criterion")]
+    fn attribute(&self, which: sys::CUdevice_attribute) -> Option<f64> {
+        let value = self.context.attribute(which).ok()?;
+        (value > 0).then_some(f64::from(value))
     }
 
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {

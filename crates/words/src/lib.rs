@@ -13,6 +13,16 @@ pub mod units;
 
 pub use clock::Clock;
 
+/// FLOP of a multiprocessor per clock in f32, outside of its tensor cores, a multiply-add counted as two; `None` for a
+/// compute capability that NVIDIA's CUDA C++ Programming Guide does not have.
+pub const fn f32_flop_per_clock(compute_capability: (u32, u32)) -> Option<u32> {
+    match compute_capability {
+        (7, 0 | 5) | (8, 0) => Some(128),
+        (8, 6 | 7 | 9) | (9, 0) | (10, 0 | 3) | (11, 0) | (12, 0 | 1) => Some(256),
+        _ => None,
+    }
+}
+
 /// FNV-1a with 64 bits, over words or bytes: detects changes, and does not protect against forgery.
 pub fn fnv1a(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| {

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
     Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
-    LaunchState, TimingError, bind, open,
+    LaunchState, Rate, TimingError, bind, open,
 };
 use crossover_words::sidecar;
 use libtest_mimic::Trial;
@@ -160,6 +161,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("known", exact, known),
         test("step", "h200:event_tick_ns=512", step),
+        test("share of a peak", TWO, shares),
         test("launch state", exact, launch_state),
         test("launch state in full memory", full, |on| {
             let error = on.time.shorten_launches().unwrap_err().to_string();
@@ -222,6 +224,34 @@ fn step(on: On) -> Result<(), BoxError> {
     let file = sidecar::read(&results().join("cold/new"), &[]).expect("a sidecar");
     let step = file.fields?["extra"][sidecar::EVENT_STEP].as_f64();
     assert_eq!(step.map(f64::round), Some(512.0));
+    Ok(())
+}
+
+/// Beside a throughput on a clock of events: 6,144 bits at 3,201 MHz, and 132 multiprocessors at 1,980 MHz.
+fn shares(on: On) -> Result<(), BoxError> {
+    let (gated, wall) = (Clock::EventsGated, Clock::Wall);
+    for (rate, work, clock, expected) in [
+        (
+            Rate::bytes(|n| n),
+            2_458_368,
+            gated,
+            "2.4584 TB/s, 50 % of the peak",
+        ),
+        (
+            Rate::flop(|n| n),
+            66_908_160,
+            gated,
+            "66.908 TFLOP/s, 100 % of the peak",
+        ),
+        (Rate::bytes(|n| n), 5_000, wall, "5.0000 GB/s"),
+        (Rate::elements(), 5_000, gated, "5.0000 Gelem/s"),
+    ] {
+        let _rate = on.time.set_rate(rate.on(&on.time));
+        on.launches(&on.time, clock, 1)?;
+        let formatter = on.time.formatter();
+        let printed = formatter.format_throughput(&Throughput::Elements(work), 1_000.0);
+        assert_eq!(printed, expected);
+    }
     Ok(())
 }
 

@@ -38,17 +38,14 @@
 //! [b200]: https://www.nvidia.com/en-us/data-center/hgx/
 
 use crate::model::role::Format;
+use crossover_words::f32_flop_per_clock;
 
 /// FLOP per clock and multiprocessor, a multiply-add
 /// counted as two; `None` where the table of this module has no source for it.
 pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<f64> {
     use Format::{Bf16, F32, F64, Fp8, Fp16, Tf32};
     let flop = match (compute_capability, format) {
-        ((7, 0) | (7, 5) | (8, 0), F32) => 128,
-        (
-            (8, 6) | (8, 7) | (8, 9) | (9, 0) | (10, 0) | (10, 3) | (11, 0) | (12, 0) | (12, 1),
-            F32,
-        ) => 256,
+        (_, F32) => f32_flop_per_clock(compute_capability)?,
         ((7, 5) | (8, 6) | (8, 7) | (8, 9) | (12, 0) | (12, 1), F64) => 4,
         ((7, 0) | (8, 0), F64) => 64,
         ((9, 0) | (10, 0), F64) => 128,

@@ -40,7 +40,7 @@ pub(crate) struct OnCriterion {
 impl OnCriterion {
     /// Tells the formatter, which Criterion asks after a benchmark.
     pub(crate) fn measures_on(&self, clock: Clock) {
-        self.formatter.no_rate.set(clock == Clock::Submit);
+        self.formatter.clock.set(clock);
     }
 }
 

@@ -7,6 +7,9 @@ use std::rc::Rc;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
+use crate::cuda_time::CudaTime;
+use crossover_words::Clock;
+
 /// The unit of a benchmark's throughput, and the work of one iteration at a size.
 ///
 /// Criterion's throughput number doubles as the x axis of its plots, so it is best the
@@ -26,9 +29,11 @@ use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 pub struct Rate {
     unit: Unit,
     work: Rc<dyn Fn(f64) -> f64>,
+    /// The most work of a second that a device can do.
+    peak: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Unit {
     Flop,
     Bytes,
@@ -41,6 +46,7 @@ impl Rate {
         Self {
             unit: Unit::Flop,
             work: Rc::new(work),
+            peak: None,
         }
     }
 
@@ -50,6 +56,7 @@ impl Rate {
         Self {
             unit: Unit::Bytes,
             work: Rc::new(work),
+            peak: None,
         }
     }
 
@@ -58,7 +65,20 @@ impl Rate {
         Self {
             unit: Unit::Elements,
             work: Rc::new(|n| n),
+            peak: None,
         }
+    }
+
+    /// Prints beside the throughput of benchmarks on the device's clocks which share of a peak of the device it is: of
+    /// bytes that of its memory, of FLOP that of f32 outside of the tensor cores, at the highest clock rates. Prints
+    /// none if the peak is not known, or without a GPU.
+    pub fn on(mut self, time: &CudaTime) -> Self {
+        self.peak = time.device().and_then(|device| match self.unit {
+            Unit::Bytes => device.memory_bytes_per_s(),
+            Unit::Flop => device.f32_flop_per_s(),
+            Unit::Elements => None,
+        });
+        self
     }
 
     /// The work of one iteration at a size, in [`unit`](Self::unit)s.
@@ -88,15 +108,15 @@ impl fmt::Debug for Rate {
 #[derive(Debug)]
 pub(crate) struct Formatter {
     pub(super) rate: RefCell<Rate>,
-    /// Whether the time is not that of the work: it is on [`Clock::Submit`](crossover_words::Clock).
-    pub(super) no_rate: Cell<bool>,
+    /// The clock of the benchmark. A time on [`Clock::Submit`] is not that of the work, so it has no rate.
+    pub(super) clock: Cell<Clock>,
 }
 
 impl Default for Formatter {
     fn default() -> Self {
         Self {
             rate: RefCell::new(Rate::elements()),
-            no_rate: Cell::new(false),
+            clock: Cell::new(Clock::Wall),
         }
     }
 }
@@ -106,6 +126,18 @@ impl Formatter {
     pub(crate) fn set(&self, rate: Rate) -> Rate {
         self.rate.replace(rate)
     }
+
+    /// The work of an iteration.
+    fn work(&self, throughput: &Throughput) -> (f64, Unit) {
+        match *throughput {
+            Throughput::Bits(n) => (n as f64 / 8.0, Unit::Bytes),
+            Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (n as f64, Unit::Bytes),
+            Throughput::ElementsAndBytes { elements: n, .. } | Throughput::Elements(n) => {
+                let rate = self.rate.borrow();
+                (rate.amount(n as f64), rate.unit)
+            }
+        }
+    }
 }
 
 impl ValueFormatter for Formatter {
@@ -114,14 +146,26 @@ impl ValueFormatter for Formatter {
     }
 
     fn format_throughput(&self, throughput: &Throughput, value: f64) -> String {
-        if self.no_rate.get() {
+        if self.clock.get() == Clock::Submit {
             return "none".to_owned();
         }
         let mut values = [value];
         let unit = self.scale_throughputs(value, throughput, &mut values);
         // As many digits as Criterion prints.
         let decimals = 4 - (values[0].max(1.0).log10() as usize).min(4);
-        format!("{:>6.decimals$} {unit}", values[0])
+        let rate = format!("{:>6.decimals$} {unit}", values[0]);
+        let (work, unit) = self.work(throughput);
+        let of = self.rate.borrow();
+        let peak = of
+            .peak
+            .filter(|_| of.unit == unit && self.clock.get().is_of_events());
+        match peak {
+            Some(peak) => format!(
+                "{rate}, {:.0} % of the peak",
+                100.0 * work / (value / 1e9 * peak)
+            ),
+            None => rate,
+        }
     }
 
     fn scale_throughputs(
@@ -130,14 +174,7 @@ impl ValueFormatter for Formatter {
         throughput: &Throughput,
         values: &mut [f64],
     ) -> &'static str {
-        let (work, unit) = match *throughput {
-            Throughput::Bits(n) => (n as f64 / 8.0, Unit::Bytes),
-            Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (n as f64, Unit::Bytes),
-            Throughput::ElementsAndBytes { elements: n, .. } | Throughput::Elements(n) => {
-                let rate = self.rate.borrow();
-                (rate.amount(n as f64), rate.unit)
-            }
-        };
+        let (work, unit) = self.work(throughput);
         // Values are nanoseconds, so work / value is in units of 10⁹ per second.
         let (factor, step) = match work / typical {
             r if r < 1e-6 => (1e9, 0),
@@ -190,7 +227,7 @@ mod tests {
         let printed = |ns| f.format_throughput(&Throughput::Bytes(5), ns);
         assert_eq!(printed(1e9), "5.0000 B/s");
         assert_eq!(printed(0.5), "10.000 GB/s");
-        f.no_rate.set(true);
+        f.clock.set(Clock::Submit);
         assert_eq!(printed(0.5), "none");
     }
 }

@@ -39,6 +39,7 @@ struct Arguments {
 enum Command {
     Ab(ab::Args),
     Advise(advise::Args),
+    Bundle(ab::bundle::BundleArgs),
     Compare(compare::Args),
     Env(env::Args),
     Export(export::Args),
@@ -107,6 +108,7 @@ fn subcommand() -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Ab(arguments) => ab::run(&arguments),
         Command::Advise(arguments) => advise::run(&arguments),
+        Command::Bundle(arguments) => ab::bundle::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),

@@ -1,7 +1,7 @@
 //! Bench executables: how cargo builds and starts them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ab::layout::{self, Ordered};
 use crate::ab::linker::{UserLinker, is_own_variable};
-use crate::ab::{Args, child};
+use crate::ab::{BuildArgs, child};
 use crossover_system::files::forget_cached;
 
 /// A bench executable, and how cargo would start it.
@@ -28,7 +28,52 @@ pub(super) struct Executable {
     started: Option<Started>,
     /// How it is linked anew for each process; `None` where all have one order of functions.
     #[serde(skip)]
-    pub(super) order: Option<Rc<Ordered>>,
+    pub(super) order: Option<Rc<Order>>,
+    /// Why a bundle has one order of its functions.
+    #[serde(default)]
+    pub(super) fixed: Option<String>,
+}
+
+/// New orders of an executable's functions.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// It is linked anew.
+    Linked(Ordered),
+    /// The files of a bundle, one for each pair.
+    Kept(Vec<PathBuf>),
+}
+
+impl Order {
+    /// Puts the executable in a new order where it is started.
+    ///
+    /// # Errors
+    /// An interrupt, or that it cannot be linked or copied.
+    pub(super) fn place(
+        &self,
+        built: &Path,
+        pair: u32,
+        side: usize,
+        seed: u32,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Linked(ordered) => ordered.link(built, seed),
+            Self::Kept(files) => {
+                // Far apart where one bundle is compared with itself.
+                let at = pair as usize - 1 + side * files.len() / 2;
+                let output = layout::path(built);
+                fs::copy(&files[at % files.len()], &output)?;
+                Ok(File::open(output)?.sync_all()?)
+            }
+        }
+    }
+
+    /// The number of pairs that it has orders for.
+    pub(super) fn most_pairs(&self) -> u32 {
+        match self {
+            Self::Linked(_) => u32::MAX,
+            Self::Kept(files) => u32::try_from(files.len()).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// The folder and the environment in which cargo started an executable.
@@ -36,6 +81,9 @@ pub(super) struct Executable {
 struct Started {
     folder: OsString,
     environment: Vec<(OsString, OsString)>,
+    /// Whether the environment is in addition to ours.
+    #[serde(default)]
+    adds: bool,
 }
 
 /// Names the file that [`record`] writes to.
@@ -143,8 +191,10 @@ impl Executable {
             started: Some(Started {
                 folder: std::env::current_dir()?.into(),
                 environment: std::env::vars_os().filter(is_theirs).collect(),
+                adds: false,
             }),
             order: None,
+            fixed: None,
         })
     }
 
@@ -155,6 +205,7 @@ impl Executable {
             program: run.into(),
             started: None,
             order: None,
+            fixed: None,
         }
     }
 
@@ -171,6 +222,30 @@ impl Executable {
         Some(program.canonicalize().unwrap_or(program))
     }
 
+    /// Its program, and the folder and the variables with which it is started.
+    pub(super) fn parts(&self) -> (&Path, &Path, &[(OsString, OsString)]) {
+        let started = self.started.as_ref();
+        let folder = started.map_or(OsStr::new("."), |started| &started.folder);
+        let environment = started.map_or(&[][..], |started| &started.environment);
+        (Path::new(&self.program), Path::new(folder), environment)
+    }
+
+    /// The same executable for another machine, with the variables that cargo set for it alone.
+    pub(super) fn carried(mut self) -> Self {
+        /// Variables of the machine that it was built on.
+        const HERE: &str = "PATH LD_LIBRARY_PATH CARGO CARGO_HOME CARGO_TARGET_DIR CARGO_BUILD_BUILD_DIR PWD OLDPWD";
+        if let Some(started) = &mut self.started {
+            started.adds = true;
+            started.environment.retain(|(name, value)| {
+                let is_ours = std::env::var_os(name).is_some_and(|ours| ours == *value);
+                let is_here = HERE.split(' ').any(|here| here == name)
+                    || name.as_encoded_bytes().starts_with(b"RUSTUP_");
+                !is_ours && !is_here
+            });
+        }
+        self
+    }
+
     /// Whether it is a bench target of that package.
     pub(super) fn is_of(&self, package: &str) -> bool {
         self.name
@@ -183,10 +258,16 @@ impl Executable {
     ///
     /// # Errors
     /// An interrupt, or that it does not link.
-    pub(super) fn renew(&self, seed: u32, home: &Path) -> anyhow::Result<()> {
+    pub(super) fn renew(
+        &self,
+        pair: u32,
+        side: usize,
+        seed: u32,
+        home: &Path,
+    ) -> anyhow::Result<()> {
         match &self.order {
             Some(order) => {
-                order.link(Path::new(&self.program), seed)?;
+                order.place(Path::new(&self.program), pair, side, seed)?;
                 Ok(fs::write(home.join(layout::SEED), format!("{seed}\n"))?)
             }
             None => {
@@ -222,9 +303,13 @@ impl Executable {
         });
         match &self.started {
             None => command.arg("bench"),
-            Some(started) => (command.arg("--bench").current_dir(&started.folder))
-                .env_clear()
-                .envs(started.environment.iter().cloned()),
+            Some(started) => {
+                command.arg("--bench").current_dir(&started.folder);
+                if !started.adds {
+                    command.env_clear();
+                }
+                command.envs(started.environment.iter().cloned())
+            }
         };
         // A comparison needs no telemetry, whose thread would run in the other side's turn, and no
         // answers, for which a run starts child processes.
@@ -258,6 +343,15 @@ impl Executable {
     }
 }
 
+/// The number of pairs that all executables have orders for.
+pub(super) fn most_pairs<'a>(executables: impl Iterator<Item = &'a Executable>) -> u32 {
+    let orders = executables.filter_map(|executable| executable.order.as_ref());
+    orders
+        .map(|order| order.most_pairs())
+        .min()
+        .unwrap_or(u32::MAX)
+}
+
 /// Has executables whose links take too much of the `seconds` of a pair keep their order, and says why, by their
 /// names.
 pub(super) fn keep_slow_orders<'a>(
@@ -266,10 +360,10 @@ pub(super) fn keep_slow_orders<'a>(
 ) -> BTreeMap<String, String> {
     let executables = Vec::from_iter(executables);
     let slow = executables.iter().filter_map(|executable| {
-        let why = executable
-            .order
-            .as_ref()?
-            .too_slow(seconds(&executable.name))?;
+        let Order::Linked(ordered) = executable.order.as_deref()? else {
+            return None;
+        };
+        let why = ordered.too_slow(seconds(&executable.name))?;
         Some((executable.name.clone(), why))
     });
     let slow: BTreeMap<_, _> = slow.collect();
@@ -348,7 +442,7 @@ impl Workspace {
     }
 
     /// The packages with bench targets whose benchmarks `cargo bench` runs.
-    pub(super) fn packages(&self, args: &Args) -> impl Iterator<Item = &Package> {
+    pub(super) fn packages(&self, args: &BuildArgs) -> impl Iterator<Item = &Package> {
         let is_wanted =
             |target: &Target| args.benches.is_empty() || args.benches.contains(&target.name);
         self.packages.iter().filter(move |package| {
@@ -362,7 +456,7 @@ impl Workspace {
 
     /// The flags of cargo for the packages and bench targets that the user named and that exist here, `None`
     /// if none of them exists; and the names of the others, which may exist on the other side.
-    pub(super) fn selected(&self, args: &Args) -> (Option<Vec<String>>, BTreeSet<String>) {
+    pub(super) fn selected(&self, args: &BuildArgs) -> (Option<Vec<String>>, BTreeSet<String>) {
         let is = |package: &Package| args.packages.iter().any(|spec| package.is(spec));
         let chosen = (self.packages.iter()).filter(|one| args.packages.is_empty() || is(one));
         let benches: BTreeSet<&String> = (chosen.flat_map(Package::benches))
@@ -387,7 +481,7 @@ impl Workspace {
     }
 
     /// The bench targets that cargo skipped when it built `built`, since they need features.
-    pub(super) fn skipped(&self, args: &Args, built: &[Executable]) -> Vec<String> {
+    pub(super) fn skipped(&self, args: &BuildArgs, built: &[Executable]) -> Vec<String> {
         let mut remarks = Vec::new();
         for package in self.packages(args) {
             for target in package.benches() {

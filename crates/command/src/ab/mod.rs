@@ -1,6 +1,7 @@
 //! `crossover ab [A [B]]`: two revisions or bundles, run together in turns and compared pair by
 //! pair.
 
+pub(crate) mod bundle;
 mod child;
 mod driven;
 mod executable;
@@ -74,24 +75,8 @@ pub(crate) struct Args {
     /// ended as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     turn_limit: u32,
-    /// Only this bench target (may be repeated, and may be on one side only)
-    #[arg(long = "bench", value_name = "NAME", help_heading = BUILD)]
-    benches: Vec<String>,
-    /// Only this package of the workspace (may be repeated, and may be on one side only)
-    #[arg(short, long = "package", value_name = "NAME", help_heading = BUILD)]
-    packages: Vec<String>,
-    /// All packages of the workspace
-    #[arg(long, help_heading = BUILD, conflicts_with = "packages")]
-    workspace: bool,
-    /// Features of the packages
-    #[arg(short = 'F', long, value_name = "FEATURES", help_heading = BUILD)]
-    features: Vec<String>,
-    /// All features
-    #[arg(long, help_heading = BUILD)]
-    all_features: bool,
-    /// Without the default features
-    #[arg(long, help_heading = BUILD)]
-    no_default_features: bool,
+    #[command(flatten)]
+    build: BuildArgs,
     /// Compare A with itself so many times, each within the budget: how many verdicts are false, the
     /// resolution of each class, and the time that finding a change of 2 % and of 5 % takes
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -115,9 +100,32 @@ pub(crate) struct Args {
 }
 
 /// Options that `cargo bench` also has, the same on both sides.
+#[derive(Debug, clap::Args)]
+pub(super) struct BuildArgs {
+    /// Only this bench target (may be repeated, and may be on one side only)
+    #[arg(long = "bench", value_name = "NAME", help_heading = BUILD)]
+    benches: Vec<String>,
+    /// Only this package of the workspace (may be repeated, and may be on one side only)
+    #[arg(short, long = "package", value_name = "NAME", help_heading = BUILD)]
+    packages: Vec<String>,
+    /// All packages of the workspace
+    #[arg(long, help_heading = BUILD, conflicts_with = "packages")]
+    workspace: bool,
+    /// Features of the packages
+    #[arg(short = 'F', long, value_name = "FEATURES", help_heading = BUILD)]
+    features: Vec<String>,
+    /// All features
+    #[arg(long, help_heading = BUILD)]
+    all_features: bool,
+    /// Without the default features
+    #[arg(long, help_heading = BUILD)]
+    no_default_features: bool,
+}
+
+/// The heading of these options.
 const BUILD: &str = "Build (revisions only)";
 
-impl Args {
+impl BuildArgs {
     /// The flags of cargo that do not name a package or a target.
     fn build_flags(&self, workspace: bool) -> Vec<String> {
         let flags = [
@@ -158,17 +166,18 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let bench_args = BenchArgs::parse(&args.bench_args)?;
     let results = fresh_folder(&args.results)?;
 
-    let copies = Copies::new(sides.iter().find_map(Version::repository))?;
+    let repository = sides.iter().find_map(Version::repository);
+    let copies = Copies::new(repository, subject::place(&sides)?)?;
     let has_new = sides.iter().any(Version::is_work_tree);
     for (side, subject) in sides.iter_mut().enumerate() {
         subject.copy(side, &copies, has_new)?;
     }
-    subject::check_names(&sides, args)?;
+    subject::check_names(&sides, &args.build)?;
     // Both are built before either runs, so that no run follows a hot compiler.
     for (side, subject) in sides.iter_mut().enumerate() {
-        subject.build(side, &copies, args)?;
+        subject.build(side, &copies, &args.build)?;
     }
-    let mut remarks = subject::differences(&mut sides, args);
+    let mut remarks = subject::differences(&mut sides, &args.build);
     let is_equal = || subject::are_equal(&sides, &copies);
     if args.null.is_none() && !args.run_equal && is_equal()? {
         let Some(remark) = subject::equal_but(&copies.different_files()?) else {

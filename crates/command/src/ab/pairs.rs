@@ -23,6 +23,11 @@ pub(super) trait Sampling {
         false
     }
 
+    /// The number of pairs that each have an order of functions of their own.
+    fn most_pairs(&self) -> u32 {
+        u32::MAX
+    }
+
     /// Runs a pair of processes, or one pair for each benchmark. Adds a baseline to each side of the
     /// outcome, and returns the seconds that the benchmarks took.
     ///
@@ -186,7 +191,10 @@ impl Pairs<'_> {
     fn first(&self) -> u32 {
         // So many show the spread of short processes, even if some are far off.
         let usual = if self.sampling.is_brief() { 8 } else { 2 };
-        self.args.pairs.unwrap_or(usual)
+        self.args
+            .pairs
+            .unwrap_or(usual)
+            .min(self.sampling.most_pairs())
     }
 
     /// Seconds of the budget that are left.
@@ -252,7 +260,7 @@ impl Pairs<'_> {
                     Some(Open { id, pairs, seconds })
                 });
             let chosen = worth_it(open.collect(), self.start_of_pair, self.left());
-            if chosen.is_empty() || self.outcome.over {
+            if chosen.is_empty() || self.outcome.over || self.number >= self.sampling.most_pairs() {
                 return Ok(comparison);
             }
             let only = chosen.into_iter().map(str::to_owned).collect();

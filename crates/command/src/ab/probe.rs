@@ -92,7 +92,7 @@ pub(super) fn choose<'a>(
                 match probe(&executable, user, limit, offers_turns) {
                     Ok(Probed::TakesTurns) => takers[side].push(executable),
                     Ok(Probed::RunsAlone(harness, remark)) => {
-                        harnesses[side].extend(harness);
+                        harnesses[side].extend(harness.map(|harness| *harness));
                         left_out.extend(remark);
                     }
                     Err(error) if child::interrupted() => return Err(error),
@@ -135,7 +135,7 @@ enum Probed {
     TakesTurns,
     /// It runs each of its benchmarks of Criterion alone, if it lists any. The text names other lines that it
     /// lists, or says why there is no benchmark; there is none for the harness of unit tests.
-    RunsAlone(Option<Harness>, Option<String>),
+    RunsAlone(Option<Box<Harness>>, Option<String>),
 }
 
 /// Criterion's options for a process, each with its value. Ten samples are the fewest that Criterion
@@ -197,7 +197,7 @@ fn probe(
         ids,
         options,
     };
-    Ok(Probed::RunsAlone(Some(harness), remark))
+    Ok(Probed::RunsAlone(Some(Box::new(harness)), remark))
 }
 
 /// Why nothing is listed, unless this is the harness of unit tests, which prints the number of tests.

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::ab::child::{self, Output, RESULT};
-use crate::ab::executable::{Executable, keep_slow_orders};
+use crate::ab::executable::{Executable, keep_slow_orders, most_pairs};
 use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling, check_room, check_temporary};
 use crate::ab::worktree::Copies;
@@ -193,7 +193,7 @@ impl<'a> Processes<'a> {
                 if !its.any(|benchmark| is_wanted(&benchmark.id)) {
                     continue;
                 }
-                harness.executable.renew(seed, &pair.homes[side])?;
+                (harness.executable).renew(pair.number, side, seed, &pair.homes[side])?;
                 if harness.executable.order.is_some() {
                     // The first process waits for the pages of the new file.
                     let mut start = harness.executable.command();
@@ -358,6 +358,11 @@ impl<'a> Processes<'a> {
 impl Sampling for Processes<'_> {
     fn is_brief(&self) -> bool {
         true
+    }
+
+    fn most_pairs(&self) -> u32 {
+        let harnesses = self.harnesses.iter().flatten();
+        most_pairs(harnesses.map(|harness| &harness.executable))
     }
 
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {

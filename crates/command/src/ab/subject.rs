@@ -5,15 +5,17 @@ use std::env::consts::EXE_EXTENSION;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 
-use crate::ab::executable::{self, Executable, Workspace, cargo};
+use crate::ab::bundle::Bundle;
+use crate::ab::executable::{self, Executable, Order, Workspace, cargo};
 use crate::ab::layout::{LayoutChoice, Ordered};
 use crate::ab::linker::{self, UserLinker};
 use crate::ab::repository::Repository;
-use crate::ab::worktree::Copies;
-use crate::ab::{Args, NAMES, child, surroundings};
+use crate::ab::worktree::{Copies, Place};
+use crate::ab::{Args, BuildArgs, NAMES, child, surroundings};
 use crossover_compare::verdict::Layout;
 use crossover_words::text::with_causes;
 use crossover_words::units;
@@ -26,6 +28,8 @@ pub(super) struct Version {
     pub(super) executables: Vec<Executable>,
     /// `None` for a bundle.
     source: Option<Origin>,
+    /// Only of `crossover bundle`.
+    bundle: Option<Bundle>,
 }
 
 /// The code that a side is built from.
@@ -76,6 +80,7 @@ impl Version {
                 commit,
                 ..Origin::default()
             }),
+            bundle: None,
         }
     }
 
@@ -95,10 +100,19 @@ impl Version {
         let run = Path::new("run").with_extension(EXE_EXTENSION);
         if dir.join(&run).is_file() {
             let dir = dir.canonicalize()?;
+            if let Some(bundle) = Bundle::read(&dir)? {
+                return Ok(Self {
+                    label: bundle.label(),
+                    executables: bundle.executables(),
+                    source: None,
+                    bundle: Some(bundle),
+                });
+            }
             return Ok(Self {
                 label: dir.display().to_string(),
                 executables: vec![Executable::of_bundle(dir.join(run))],
                 source: None,
+                bundle: None,
             });
         }
         let repository = repository.map_err(|error| {
@@ -126,6 +140,37 @@ impl Version {
         }))
     }
 
+    /// The version for a bundle: a revision, or the work tree.
+    ///
+    /// # Errors
+    /// That it is not a revision.
+    pub(super) fn to_bundle(revision: Option<&str>) -> anyhow::Result<Self> {
+        let version = match revision {
+            Some(name) => Self::named(name)?,
+            None => Self::of("work tree".to_owned(), Repository::here()?, None),
+        };
+        match version.source {
+            Some(_) => Ok(version),
+            None => bail!("{} is a bundle, not a revision", version.label),
+        }
+    }
+
+    /// The version of rustc that built it, and its target.
+    ///
+    /// # Errors
+    /// That rustc cannot be asked.
+    pub(super) fn toolchain(&self) -> anyhow::Result<[String; 2]> {
+        let source = self.source.as_ref().context("a bundle is not built")?;
+        let mut rustc = cargo(&source.folder, source.overriding.as_deref());
+        let told = child::output(rustc.args(["rustc", "-vV"]), Duration::from_secs(60))?;
+        let of = |name: &str| {
+            let mut lines = told.stdout.lines();
+            let value = lines.find_map(|line| line.strip_prefix(name));
+            value.unwrap_or("unknown").to_owned()
+        };
+        Ok([of("rustc "), of("host: ")])
+    }
+
     /// Its repository; `None` for a bundle.
     pub(super) fn repository(&self) -> Option<&Repository> {
         Some(&self.source.as_ref()?.repository)
@@ -147,7 +192,8 @@ impl Version {
         has_new: bool,
     ) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
-            return Ok(());
+            copies.bring(Some(side))?;
+            return self.bundle.iter().try_for_each(|it| it.unpack(copies));
         };
         copies.bring(Some(side))?;
         let tree = copies.tree();
@@ -172,7 +218,7 @@ impl Version {
         &mut self,
         side: usize,
         copies: &Copies,
-        args: &Args,
+        args: &BuildArgs,
     ) -> anyhow::Result<()> {
         let Some(source) = &mut self.source else {
             return Ok(());
@@ -228,7 +274,7 @@ impl Version {
 /// that do not build.
 fn build_one_by_one(
     packages: impl Iterator<Item = String>,
-    args: &Args,
+    args: &BuildArgs,
     build: impl Fn(&[String]) -> anyhow::Result<Vec<Executable>>,
 ) -> (Vec<Executable>, Vec<String>) {
     let (mut executables, mut broken) = (Vec::new(), Vec::new());
@@ -262,9 +308,27 @@ fn check_files(executables: &[Executable], target: &Path) -> anyhow::Result<()> 
     }
 }
 
+/// Where the executables of bundles were built.
+///
+/// # Errors
+/// That they were built at different paths.
+pub(super) fn place(sides: &[Version; 2]) -> anyhow::Result<Option<&Place>> {
+    let places = sides
+        .each_ref()
+        .map(|side| Some(&side.bundle.as_ref()?.place));
+    match places {
+        [Some(old), Some(new)] if old == new => Ok(Some(old)),
+        [None, None] => Ok(None),
+        _ => bail!(
+            "the sides were not built at one path: build both with `crossover bundle`, from one folder and with \
+             one TMPDIR"
+        ),
+    }
+}
+
 /// # Errors
 /// Packages and bench targets that the user named and neither side has.
-pub(super) fn check_names(sides: &[Version; 2], args: &Args) -> anyhow::Result<()> {
+pub(super) fn check_names(sides: &[Version; 2], args: &BuildArgs) -> anyhow::Result<()> {
     let [Some(old), Some(new)] = sides.each_ref().map(|side| {
         let workspace = side.source.as_ref()?.workspace.as_ref();
         Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).1))
@@ -280,7 +344,10 @@ pub(super) fn check_names(sides: &[Version; 2], args: &Args) -> anyhow::Result<(
 
 /// Leaves out packages that one side cannot build, and says how the sides differ beside their code, a
 /// sentence each.
-pub(super) fn differences(sides: &mut [Version; 2], args: &Args) -> Vec<String> {
+pub(super) fn differences(sides: &mut [Version; 2], args: &BuildArgs) -> Vec<String> {
+    if let [Some(old), Some(new)] = sides.each_ref().map(|side| side.bundle.as_ref()) {
+        return old.differences(new);
+    }
     let mut remarks = BTreeSet::new();
     for side in [0, 1] {
         let Some(source) = &sides[side].source else {
@@ -318,6 +385,10 @@ pub(super) fn differences(sides: &mut [Version; 2], args: &Args) -> Vec<String> 
 /// # Errors
 /// That the copies cannot be moved.
 pub(super) fn are_equal(sides: &[Version; 2], copies: &Copies) -> anyhow::Result<bool> {
+    // What a bundle reads may differ.
+    if sides.iter().any(|side| side.source.is_none()) {
+        return Ok(false);
+    }
     copies.bring(None)?;
     let [old, new] = [0, 1].map(|side| {
         let (executables, places) = (sides[side].executables.iter(), copies.places(side));
@@ -349,6 +420,9 @@ pub(super) fn order_functions(
     sides: &mut [Version; 2],
 ) -> anyhow::Result<Layout> {
     if args.layout == LayoutChoice::Fixed {
+        for executable in sides.iter_mut().flat_map(|side| &mut side.executables) {
+            executable.order = None;
+        }
         return Ok(Layout::Fixed("`--layout fixed`".to_owned()));
     }
     // Of each executable. The other side's may say the same of files of other names.
@@ -358,9 +432,15 @@ pub(super) fn order_functions(
         let built = version.executables.iter().filter_map(Executable::built);
         linker::remove_others(&copies.target(), &Vec::from_iter(built));
         for executable in &mut version.executables {
-            let built = executable.built().context("a bundle is not linked again");
+            if executable.order.is_some() {
+                continue;
+            }
+            let built = match &executable.fixed {
+                Some(why) => Err(anyhow!(why.clone())),
+                None => executable.built().context("a bundle is not linked again"),
+            };
             match built.and_then(|built| Ordered::of(&built)) {
-                Ok(ordered) => executable.order = Some(Rc::new(ordered)),
+                Ok(ordered) => executable.order = Some(Rc::new(Order::Linked(ordered))),
                 Err(error) if child::interrupted() => return Err(error),
                 Err(error) => {
                     let why = fixed.entry(executable.name.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::ab::Args;
 use crate::ab::driven::{Driven, Pause};
-use crate::ab::executable::{Executable, keep_slow_orders};
+use crate::ab::executable::{Executable, keep_slow_orders, most_pairs};
 use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling};
 use crate::ab::worktree::Copies;
@@ -73,7 +73,7 @@ impl<'a> Turns<'a> {
             let seed = seed();
             for executable in built.iter().filter(|built| built.order.is_some()) {
                 self.copies.bring(Some(side))?;
-                executable.renew(seed, &pair.homes[side])?;
+                executable.renew(pair.number, side, seed, &pair.homes[side])?;
             }
         }
         Ok(self.copies.bring(None)?)
@@ -130,6 +130,10 @@ impl<'a> Turns<'a> {
 }
 
 impl Sampling for Turns<'_> {
+    fn most_pairs(&self) -> u32 {
+        most_pairs(self.built.iter().flatten())
+    }
+
     fn run(&mut self, pair: &Pair<'_>, outcome: &mut Outcome) -> anyhow::Result<f64> {
         self.renew(pair)?;
         let choices = self.choices_of(pair.number);
@@ -354,7 +358,7 @@ mod tests {
         };
         let turns = Turns {
             bench_args: &[],
-            copies: &Copies::new(None).unwrap(),
+            copies: &Copies::new(None, None).unwrap(),
             built: [Vec::new(), Vec::new()],
             executables: [Vec::new(), Vec::new()],
             verified: [None, None],

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::ab::repository::{Repository, git_around};
@@ -18,6 +19,41 @@ use crossover_system::files::os_string;
 const PREFIX: &str = "crossover-ab-";
 /// The target folder of the side that is built or runs.
 const BUILD: &str = "build";
+
+/// The paths at which executables of a bundle were built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// The temporary folder.
+    pub(super) path: PathBuf,
+    /// See [`Copies::tree`].
+    pub(super) tree: PathBuf,
+}
+
+impl Place {
+    /// Where nothing was built yet.
+    pub(super) fn at(path: PathBuf) -> Self {
+        let tree = path.join("tree");
+        Self { path, tree }
+    }
+
+    /// The folder of executables where they run.
+    pub(super) fn target(&self) -> PathBuf {
+        self.path.join("target").join(BUILD)
+    }
+
+    /// Makes its temporary folder.
+    fn make(&self) -> anyhow::Result<TempDir> {
+        let parent = self.path.parent().context("a place is in a folder")?;
+        fs::create_dir_all(parent)?;
+        let name = self.path.file_name().unwrap_or_default();
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix(name).rand_bytes(0).tempdir_in(parent);
+        made.with_context(|| {
+            let path = self.path.display();
+            format!("{path}: another comparison of bundles uses this folder, or left it when it was killed: remove it then")
+        })
+    }
+}
 
 /// A temporary folder with the copies of both sides, and the target folders of their builds.
 ///
@@ -41,8 +77,11 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Locks target folders for this comparison, removes the copies of a killed one that had locked
-    /// them, and makes an empty folder. Builds nothing without a repository.
-    pub(super) fn new(repository: Option<&Repository>) -> anyhow::Result<Self> {
+    /// them, and makes an empty folder, for bundles at their `place`. Builds nothing without a repository.
+    pub(super) fn new(
+        repository: Option<&Repository>,
+        place: Option<&Place>,
+    ) -> anyhow::Result<Self> {
         let (target, mut lock) = match repository {
             Some(repository) => {
                 let target = std::env::var_os("CARGO_TARGET_DIR");
@@ -52,7 +91,7 @@ impl Copies {
                 put_aside(&target)?;
                 (Some(target), lock)
             }
-            None => (None, None),
+            None => (place.map(|place| place.path.join("target")), None),
         };
         if let Some(lock) = &mut lock {
             let mut earlier = Vec::new();
@@ -65,7 +104,10 @@ impl Copies {
             }
         }
         // Outside the repository: cargo would take a manifest above for the workspace.
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let dir = match place {
+            Some(place) => place.make()?,
+            None => tempfile::Builder::new().prefix(PREFIX).tempdir()?,
+        };
         let path = dir.path().canonicalize()?;
         if let Some(lock) = &mut lock {
             lock.rewind()?;
@@ -74,7 +116,7 @@ impl Copies {
         }
         let tree = match repository {
             Some(repository) => surroundings::link(&path, &repository.top)?,
-            None => path.join("tree"),
+            None => place.map_or_else(|| path.join("tree"), |place| place.tree.clone()),
         };
         Ok(Self {
             path,
@@ -115,6 +157,14 @@ impl Copies {
         let read = names.filter(|name| !unread.is_match(name));
         let inner = read.filter_map(|name| Some(name.split_once('/')?.1.to_owned()));
         Ok(inner.collect())
+    }
+
+    /// The paths that a bundle needs.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            path: self.path.clone(),
+            tree: self.tree(),
+        }
     }
 
     /// Where a side is built and runs.

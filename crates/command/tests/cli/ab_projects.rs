@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command::without_settings;
+use crate::command::{self, without_settings};
 use crate::compare::{compared, row, verdict};
 use crate::printed::{ended, holds};
 use crate::repositories::{
@@ -219,6 +219,70 @@ fn ab(top: &Path, options: &str) -> Output {
     let output = command.args(options.split_whitespace()).output().unwrap();
     clean(top);
     output
+}
+
+/// Neither the repository nor cargo is there when they are compared.
+pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("top");
+    fs::create_dir(&top).unwrap();
+    workspace(&top);
+    let bundle = |name: &str, options: &str| {
+        let mut bundle = command::crossover(&["bundle"]);
+        let options = options.replace("DIR", &dir.path().join(name).to_string_lossy());
+        let bundle = alone(bundle.args(options.split_whitespace()).current_dir(&top));
+        bundle.env("TMPDIR", dir.path()).output().unwrap()
+    };
+    let options = "DIR HEAD --orders 3 --package one --bench x";
+    ended(&bundle("old", options), 0, "1 executable of HEAD");
+    planted(&top, "one", &SLOWER);
+    commit(&top, "slower");
+    ended(&bundle("fresh", options), 0, "1 executable of HEAD");
+    ended(
+        &bundle("fresh", options),
+        2,
+        "is not empty; name another folder",
+    );
+    ended(
+        &bundle("other", "DIR HEAD -p none"),
+        2,
+        "it has no bench target",
+    );
+    fs::remove_dir_all(&top).unwrap();
+    // The stand-ins write a log to it.
+    fs::create_dir(&top).unwrap();
+    let run = |options: &str| {
+        let mut ab = crossover(dir.path());
+        ab.args(options.split_whitespace())
+            .args(["--json", "--pairs", "4", "--budget", "0"])
+            .env("PATH", "/usr/bin:/bin");
+        ab.output().unwrap()
+    };
+    let json = compared(&run("old fresh"), 1);
+    assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
+    assert_eq!(verdict(&json, "sum"), "same");
+    let is_random = json["layout"] == "random";
+    assert_eq!(is_random, cfg!(target_os = "linux"), "{json:#}");
+    holds(
+        &json["warnings"].to_string(),
+        "commit of the bundles: HEAD (",
+    );
+    // Each pair has orders of its own.
+    let pairs = json["benchmarks"][0]["pairs"].as_u64().unwrap();
+    assert_eq!(pairs, if is_random { 3 } else { 4 });
+    let json = compared(&run("fresh fresh --layout fixed"), 0);
+    assert_eq!(verdict(&json, "sort/100"), "same", "{json:#}");
+    assert_eq!(json["layout"], "fixed");
+    // By hand, with the exit code of its benchmarks.
+    let mut by_hand = Command::new("sh");
+    by_hand
+        .arg(dir.path().join("fresh/run"))
+        .args(["bench", "--list"]);
+    let by_hand = by_hand.current_dir(dir.path()).output().unwrap();
+    assert_eq!(
+        ended(&by_hand, 0, ""),
+        "sort/100: benchmark\nsum: benchmark\n"
+    );
 }
 
 pub(crate) fn packages_targets_and_features_are_those_that_a_side_has() {

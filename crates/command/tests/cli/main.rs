@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         ab::a_benchmark_that_fails_is_an_error_whatever_the_verdict,
         ab_projects::a_benchmark_that_takes_far_longer_on_one_side_fails,
         ab_hooks::a_commit_holds_what_was_staged,
+        ab_projects::bundles_of_a_project_are_compared_without_its_sources,
         ab_projects::packages_targets_and_features_are_those_that_a_side_has,
         ab_settings::each_process_has_an_order_of_functions_of_its_own,
         ab_settings::sides_never_share_an_executable_whatever_folder_the_settings_name,

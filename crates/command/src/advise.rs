@@ -32,7 +32,7 @@ pub(crate) struct Args {
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Option<Residency>,
-    /// Compare so many GPUs with one
+    /// Compare this number of GPUs with one
     #[arg(
         long,
         value_name = "COUNT",
@@ -65,15 +65,12 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     };
     // As `Advice::of_this_machine`: the same question has the same answer everywhere.
     let advice = advice.check(&HostInfo::detect());
-    let said = match &arguments.operation {
+    let answer = match &arguments.operation {
         Some(operation) => measured(&advice, &groups, operation, arguments)?,
         None => decision_in_words::operations(advice.thresholds()),
     };
-    println!("{}", visible_lines(&said));
-    println!(
-        "{}",
-        visible_lines(&decision_in_words::holds_for(advice.thresholds()))
-    );
+    let holds_for = decision_in_words::holds_for(advice.thresholds());
+    println!("{}\n{}", visible_lines(&answer), visible_lines(&holds_for));
     for concern in advice.concerns() {
         eprintln!("note: {}", visible(&concern.to_string()));
     }
@@ -114,17 +111,15 @@ fn measured(
         }
         let meant = meant(",", name, names());
         let end = if meant.is_empty() { "." } else { &meant };
-        let all: Vec<&str> = names().collect();
-        bail!("no operation {name}{end} There are: {}", all.join(", "));
+        let names = Vec::from_iter(names()).join(", ");
+        bail!("no operation {name}{end} There are: {names}");
     };
-    let question = Question::new(&operation.name, asked_size(operation, arguments)?)
+    let mut question = Question::new(&operation.name, asked_size(operation, arguments)?)
         .data(arguments.data.unwrap_or_default())
         .reuse(arguments.reuse.unwrap_or(1));
-    let question = if arguments.cold {
-        question.cold()
-    } else {
-        question
-    };
+    if arguments.cold {
+        question = question.cold();
+    }
     Ok(decision_in_words::measured(advice, operation, &question))
 }
 
@@ -146,7 +141,7 @@ fn asked_size(operation: &Operation, arguments: &Args) -> anyhow::Result<Size> {
     })
 }
 
-/// The decision between so many GPUs and one, for each division of the work.
+/// The decision between `devices` GPUs and one, for each division of the work.
 fn on_several(
     advice: &Advice,
     name: &str,

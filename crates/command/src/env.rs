@@ -95,7 +95,7 @@ const WIDTH: usize = 22;
 /// Rows behind an empty line.
 const SECTIONS: [&str; 4] = ["CPU", "GPU", "disturbances", "results"];
 
-/// Behind the version of an NVRTC that is newer than the driver's CUDA.
+/// The remark on an NVRTC that is newer than the driver's CUDA.
 const NEWER_NVRTC: &str = ", newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
     device (crossover_timing::compile), or update the driver";
 
@@ -110,12 +110,10 @@ fn listing(environment: &Environment, results: &Path) -> String {
     row("crossover", &environment.crossover);
     let facts = environment.facts();
     for (name, fact) in &facts {
+        let absent = environment.gpu_absent.as_deref().unwrap_or_default();
         let which = match (*name, &environment.gpu) {
             ("GPU", Some(gpu)) => format!(" (device {})", gpu.ordinal),
-            ("GPU", None) => format!(
-                ": {}",
-                environment.gpu_absent.as_deref().unwrap_or_default()
-            ),
+            ("GPU", None) => format!(": {absent}"),
             ("NVRTC version", Some(gpu)) if gpu.cuda.is_some_and(|cuda| gpu.nvrtc > Some(cuda)) => {
                 NEWER_NVRTC.to_owned()
             }
@@ -137,21 +135,16 @@ fn listing(environment: &Environment, results: &Path) -> String {
     }
     let nvrtc = libraries::nvrtc_version().map(|(major, minor)| format!("{major}.{minor}"));
     let nccl = (!environment.further_gpus.is_empty()).then(nccl::version);
+    let cublas = libraries::cublas_version().ok_or(NO_CUBLAS);
     let libraries = [
         Some(("NVRTC version", nvrtc.ok_or(NO_NVRTC))),
-        Some((
-            "cuBLAS version",
-            libraries::cublas_version().ok_or(NO_CUBLAS),
-        )),
+        Some(("cuBLAS version", cublas)),
         nccl.map(|version| ("NCCL version", version)),
     ];
-    let is_told = |name: &str| facts.iter().any(|(told, _)| *told == name);
     for (name, version) in libraries.into_iter().flatten() {
-        if !is_told(name) {
-            row(
-                name,
-                &version.unwrap_or_else(|absence| format!("none: {absence}")),
-            );
+        if facts.iter().all(|(fact, _)| *fact != name) {
+            let version = version.unwrap_or_else(|absence| format!("none: {absence}"));
+            row(name, &version);
         }
     }
     let line = format!("\n{:WIDTH$}", "");
@@ -234,10 +227,8 @@ mod tests {
             ..Environment::default()
         };
         let text = listing(&absent, Path::new("r"));
-        assert!(
-            text.contains("GPU                   none: no driver\n"),
-            "{text}"
-        );
-        assert!(text.contains("none found"), "{text}");
+        for found in ["GPU                   none: no driver\n", "none found"] {
+            assert!(text.contains(found), "{text}");
+        }
     }
 }

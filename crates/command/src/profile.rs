@@ -51,10 +51,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         None => {
             let folder = std::env::current_dir()?;
-            if !folder
-                .ancestors()
-                .any(|folder| folder.join("Cargo.toml").is_file())
-            {
+            let mut folders = folder.ancestors();
+            if !folders.any(|folder| folder.join("Cargo.toml").is_file()) {
                 bail!(
                     "there is no Cargo.toml in {} nor above it: run this in the checkout of the benchmarks, or as \
                      `./run profile` in a bundle that scripts/bundle made",

@@ -77,11 +77,10 @@ impl VerdictArgs {
         page?;
         let code = comparison.exit_code(self.fail_on);
         if code == 2 {
+            let matching = self.filter.as_ref().map(|f| format!(" that matches `{f}`"));
+            let matching = matching.unwrap_or_default();
             eprintln!(
-                "error: nothing could be compared: no benchmark{} has comparable results on both sides",
-                self.filter
-                    .as_ref()
-                    .map_or(String::new(), |f| format!(" that matches `{f}`"))
+                "error: nothing could be compared: no benchmark{matching} has comparable results on both sides"
             );
         }
         Ok(ExitCode::from(code))

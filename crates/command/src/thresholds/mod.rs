@@ -67,7 +67,7 @@ fn question(answer: &TableAnswer) -> String {
     format!("{}, {}", answer.operation, answer.place.words())
 }
 
-/// The sizes of a question that do not count, a sentence for each reason.
+/// A sentence for each reason for which sizes of a question do not count.
 fn left_out(answer: &TableAnswer, sides: &[String; 2]) -> Vec<String> {
     let mut reasons: Vec<LeftOut> = Vec::new();
     for (_, why) in &answer.left_out {
@@ -85,37 +85,35 @@ fn left_out(answer: &TableAnswer, sides: &[String; 2]) -> Vec<String> {
             LeftOut::Once => "one side was measured once; measure it again".to_owned(),
             LeftOut::FewProcesses => "fewer than three processes measured both sides".to_owned(),
         };
-        let is_beyond = largest > 0.0 && sizes.iter().any(|size| *size as f64 > largest);
-        let beyond = match is_beyond {
-            true => format!("; nothing is decided above {}", units::size(largest as u64)),
-            false => String::new(),
-        };
-        format!(
-            "{}: left out size {}: {reason}{beyond}",
-            question(answer),
-            words.join(", ")
-        )
+        let (question, words) = (question(answer), words.join(", "));
+        let mut sentence = format!("{question}: left out size {words}: {reason}");
+        if largest > 0.0 && sizes.iter().any(|size| *size as f64 > largest) {
+            sentence += &format!("; nothing is decided above {}", units::size(largest as u64));
+        }
+        sentence
     };
     reasons.into_iter().map(sentence).collect()
 }
 
 /// Why a question has no answer.
 fn without_answer(answer: &TableAnswer, sides: &[String; 2]) -> String {
-    let of = question(answer);
+    let question = question(answer);
+    let [a, b] = sides;
     let reasons = || answer.left_out.iter().map(|(_, why)| *why);
     let lacking = (0..2).find(|side| reasons().all(|why| why == LeftOut::Lacking(*side)));
     match lacking {
-        Some(side) => format!(
-            "{of}: there are no times of {}; measure both sides",
-            sides[side]
-        ),
-        None if reasons().any(|why| why == LeftOut::Once) => {
-            format!("{of}: no size was measured more than once on both sides")
+        Some(side) => {
+            let lacking = &sides[side];
+            format!("{question}: there are no times of {lacking}; measure both sides")
         }
-        None => format!(
-            "{of}: {} and {} have no size in common; measure both at the same sizes",
-            sides[0], sides[1]
-        ),
+        None if reasons().any(|why| why == LeftOut::Once) => {
+            format!("{question}: no size was measured more than once on both sides")
+        }
+        None => {
+            format!(
+                "{question}: {a} and {b} have no size in common; measure both at the same sizes"
+            )
+        }
     }
 }
 

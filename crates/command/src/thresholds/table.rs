@@ -24,7 +24,7 @@ struct Hyperfine {
     results: Vec<Command>,
 }
 
-/// A command line at one size. Each of its times is that of a process.
+/// A command line at one size, with the time of each process.
 #[derive(serde::Deserialize)]
 struct Command {
     command: String,
@@ -42,19 +42,19 @@ pub(super) fn read(
     let named = || path.display().to_string();
     let text = std::fs::read(path).with_context(named)?;
     let is_json = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let lines = match is_json {
-        true => of_hyperfine(&text, path),
-        false => of_csv(&text),
+    let lines = if is_json {
+        from_hyperfine(&text, path)
+    } else {
+        from_csv(&text)
     };
     let lines = lines.with_context(named)?;
     ensure!(!lines.is_empty(), "{} has no samples", named());
     let sides = names(&lines, sides).with_context(named)?;
     let time = |(at, line): (usize, Line)| {
-        let is = |side: usize, letter: &str| line.side == sides[side] || line.side == letter;
-        // A name comes before a letter, which may be the name of the other side.
-        let exact = sides.iter().position(|name| *name == line.side);
-        let side = exact.or_else(|| [is(0, "a"), is(1, "b")].iter().position(|is| *is));
         let [a, b] = &sides;
+        // A name comes before a letter, which may be the name of the other side.
+        let position = |names: [&str; 2]| names.iter().position(|name| *name == line.side);
+        let side = position([a, b]).or_else(|| position(["a", "b"]));
         let side = side.with_context(|| {
             format!(
                 "sample {}: the side {:?} is neither a, b, {a} nor {b}",
@@ -83,7 +83,7 @@ pub(super) fn read(
     Ok((times, sides))
 }
 
-fn of_csv(text: &[u8]) -> anyhow::Result<Vec<Line>> {
+fn from_csv(text: &[u8]) -> anyhow::Result<Vec<Line>> {
     let mut table = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_reader(text);
@@ -93,7 +93,7 @@ fn of_csv(text: &[u8]) -> anyhow::Result<Vec<Line>> {
 }
 
 /// The times of two command lines whose text differs only by the size.
-fn of_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
+fn from_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
     let file: Hyperfine = serde_json::from_slice(text)
         .context("it is neither a table nor what `hyperfine --export-json` writes")?;
     let operation = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -102,15 +102,10 @@ fn of_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
         let size = command.parameters.get("size").map(|size| size.trim());
         let size =
             size.context("a command has no size: run hyperfine with `--parameter-list size …`")?;
-        let words = command
-            .command
-            .split_whitespace()
-            .filter(|word| *word != size);
+        let words = (command.command.split_whitespace()).filter(|word| *word != size);
         let side = words.collect::<Vec<_>>().join(" ");
-        let size = size
-            .parse()
-            .ok()
-            .with_context(|| format!("the size {size:?} is not a whole number"))?;
+        let parsed = size.parse().ok();
+        let size = parsed.with_context(|| format!("the size {size:?} is not a whole number"))?;
         for (process, seconds) in command.times.iter().enumerate() {
             lines.push(Line {
                 operation: operation.clone().into_owned(),

@@ -297,28 +297,6 @@ pub(crate) fn submodules_are_compared_too() {
     assert_eq!(repositories::work_trees(house.dir.path()), 0);
 }
 
-/// With the command line of the documentation.
-pub(crate) fn what_is_staged_can_be_compared_alone() {
-    let house = House::new(SUCCEEDS);
-    let main = house.path("main");
-    fs::write(main.join("file"), "staged\n").unwrap();
-    git(&main, &["add", "file"]);
-    fs::write(main.join("file"), "not staged\n").unwrap();
-    let tree = git(&main, &["write-tree"]);
-    let commit = ["commit-tree", "-p", "HEAD", "-m", "staged", tree.trim()];
-    let staged = git(&main, &commit);
-    let mut ab = crossover(&main);
-    let ab = ab.args(["HEAD", staged.trim(), "--pairs", "1", "--budget", "0"]);
-    let ab = ab.env("TMPDIR", house.path("tmp"));
-    let output = first_in_path(ab, &house.path("made")).output().unwrap();
-    ended(&output, 0, "");
-    let seen = house.made("seen");
-    assert!(
-        seen.starts_with("committed | | second | v1\nstaged | | staged | v1-1-g"),
-        "{seen}"
-    );
-}
-
 /// A file that changed in the second of a commit, of which only the time of the index tells; two that the
 /// user has git take for unchanged; a link and a pipe in place of a folder and a file; and one without its data.
 pub(crate) fn the_work_tree_is_compared_as_it_is() {

@@ -86,7 +86,6 @@ fn main() -> ExitCode {
         ab_hooks::an_alias_a_rebase_and_a_commit_of_all_changes_go_on,
         ab_hooks::a_repository_of_another_user_needs_the_users_consent,
         ab_hooks::submodules_are_compared_too,
-        ab_hooks::what_is_staged_can_be_compared_alone,
         ab_hooks::the_work_tree_is_compared_as_it_is,
         ab_hooks::repositories_of_all_kinds_are_compared,
         ab_hooks::a_build_is_stamped_with_the_commit_of_its_own_repository,

@@ -64,6 +64,7 @@ pub struct Sidecar {
     /// | `launches` | kernels and graphs that an iteration on a gated or cold clock launches, counted by capturing one; a library's call may launch several |
     /// | `graphs` | those of the launches that are graphs |
     /// | `empty_kernel_before_ns`, `empty_kernel_after_ns` | time of an empty kernel on the same clock and stream, before and after the samples of a gated or cold clock: what each launch costs in this process |
+    /// | `event_step_ns` | step of the clock of CUDA events, measured where the device was opened |
     /// | `launch_probe_before_ns`, `launch_probe_after_ns` | time of a graph of 32 small kernels behind a gate, before and after the samples of a GPU benchmark |
     /// | `long_launches` | 1 if that graph took more than 8 % longer after the samples than the shortest of the run |
     /// | `sample_bytes` | bytes of one of the samples that a batch consists of |

@@ -9,23 +9,21 @@ use crate::context::{
     cuDevicePrimaryCtxRetain,
 };
 use crate::copies::{
-    Rectangle, Rows, cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemGetInfo_v2, cuMemHostAlloc,
+    Rectangle, Rows, cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemHostAlloc,
     cuMemcpy2DAsync_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuMemcpyPeerAsync,
     cuMemsetD8Async,
 };
 use crate::cublas::{cublasCreate_v2, cublasSetStream_v2, cublasSgemmStridedBatched};
 use crate::device::described;
-use crate::event::{
-    cuEventCreate, cuEventElapsedTime_v2, cuEventRecord, cuEventSynchronize, cuStreamWaitEvent,
-};
+use crate::event::{cuEventCreate, cuEventRecord, cuEventSynchronize, cuStreamWaitEvent};
 use crate::fault::code;
 use crate::graph::{cuGraphInstantiateWithFlags, cuGraphLaunch};
 use crate::kernels::COMPILED;
 use crate::launch::cuLaunchKernel;
 use crate::module::{cuModuleGetFunction, cuModuleLoadData};
-use crate::pool::{cuDeviceGetDefaultMemPool, cuMemAllocAsync, cuMemPoolDestroy};
+use crate::pool::cuMemAllocAsync;
 use crate::state::{Outcome, State};
-use crate::stream::{cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize, default_stream};
+use crate::stream::{cuStreamCreate, cuStreamSynchronize};
 
 /// A device's context, a stream of it, and eight bytes.
 #[derive(Clone, Copy)]
@@ -194,19 +192,6 @@ const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
         read(state, of_pool, 1, one.stream)
     }),
     (
-        "device 0 may already use the memory of device 1",
-        Some(code::PEER_ACCESS_ALREADY_ENABLED),
-        |state, _, two| {
-            cuCtxEnablePeerAccess(state, two.context, 0)?;
-            cuCtxEnablePeerAccess(state, two.context, 0)
-        },
-    ),
-    (
-        "no peer of its own",
-        Some(code::INVALID_DEVICE),
-        |state, one, _| cuCtxEnablePeerAccess(state, one.context, 0),
-    ),
-    (
         "d2 is of device 1, and the context",
         Some(code::INVALID_VALUE),
         |state, one, two| {
@@ -220,20 +205,6 @@ const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
         |state, _, two| {
             let event = cuEventCreate(state, 0)?;
             cuEventRecord(state, event, two.stream)
-        },
-    ),
-    (
-        "e1 of device 0 is used with what is of device 1",
-        Some(code::INVALID_HANDLE),
-        |state, one, two| {
-            let start = cuEventCreate(state, 0)?;
-            cuEventRecord(state, start, one.stream)?;
-            cuEventSynchronize(state, start)?;
-            cuCtxSetCurrent(state, two.context)?;
-            let end = cuEventCreate(state, 0)?;
-            cuEventRecord(state, end, two.stream)?;
-            cuEventSynchronize(state, end)?;
-            cuEventElapsedTime_v2(state, start, end).map(drop)
         },
     ),
     (
@@ -251,25 +222,6 @@ const MISTAKES: &[(&str, Option<i32>, Mistake)] = &[
             cuDevicePrimaryCtxRelease_v2(state, 1)?;
             cuStreamSynchronize(state, one.stream)?;
             cuStreamSynchronize(state, two.stream)
-        },
-    ),
-    // The default stream of a thread, which is not modelled.
-    (
-        "no such stream",
-        Some(code::INVALID_HANDLE),
-        |state, _, _| cuStreamSynchronize(state, 2),
-    ),
-    (
-        "no call destroys a default stream",
-        Some(code::INVALID_VALUE),
-        |state, _, _| cuStreamDestroy_v2(state, default_stream(0)),
-    ),
-    (
-        "no call destroys a default memory pool",
-        Some(code::INVALID_VALUE),
-        |state, _, _| {
-            let pool = cuDeviceGetDefaultMemPool(state, 0)?;
-            cuMemPoolDestroy(state, pool)
         },
     ),
     (
@@ -343,65 +295,6 @@ fn each_mistake_is_refused() {
         assert!(fault.why.contains(sentence), "{}", fault.why);
         let code = (!fault.corrupts).then_some(fault.code);
         assert_eq!(code, *error, "{sentence}");
-    }
-}
-
-/// Free bytes of the current device.
-fn free(state: &mut State) -> usize {
-    let (mut free, mut total) = (0, 0);
-    cuMemGetInfo_v2(state, &raw mut free, &raw mut total).unwrap();
-    free
-}
-
-#[test]
-fn each_device_has_memory_and_work_of_its_own() {
-    let (mut state, [one, two]) = devices();
-    let state = &mut state;
-    let before = free(state);
-    cuCtxSetCurrent(state, two.context).unwrap();
-    assert_eq!(free(state), before);
-    cuMemAlloc_v2(state, 1 << 30).unwrap();
-    assert_eq!(free(state), before - (1 << 30));
-    cuCtxSetCurrent(state, one.context).unwrap();
-    assert_eq!(free(state), before);
-    // A wait for the first device leaves the work of the second one.
-    cuMemsetD8Async(state, two.memory, 1, 8, two.stream).unwrap();
-    for (context, left) in [(one.context, 1), (two.context, 0)] {
-        cuCtxSetCurrent(state, context).unwrap();
-        cuCtxSynchronize(state).unwrap();
-        assert_eq!(state.streams[&two.stream].queue.len(), left);
-    }
-    // The host waits for a copy, and not for what a stream does that is destroyed.
-    let host = state.clock.host;
-    cuMemsetD8Async(state, two.memory, 1, 8, two.stream).unwrap();
-    cuStreamDestroy_v2(state, two.stream).unwrap();
-    assert_eq!(state.clock.host, host);
-}
-
-#[test]
-fn ordinary_memory_is_read_at_the_call_and_pinned_memory_later() {
-    let (mut state, [one, _]) = devices();
-    let state = &mut state;
-    let pinned = cuMemHostAlloc(state, 8, 0).unwrap();
-    let mut ordinary = [1u8; 8];
-    for (from, arrives) in [(ordinary.as_mut_ptr(), 1), (pinned as *mut u8, 2)] {
-        // SAFETY: both have eight bytes, which nobody else uses.
-        unsafe { from.write_bytes(1, 8) };
-        cuMemcpyHtoDAsync_v2(state, one.memory, from as u64, 8, one.stream).unwrap();
-        // SAFETY: as before.
-        unsafe { from.write_bytes(2, 8) };
-        let mut back = [0u8; 8];
-        let to = back.as_mut_ptr() as u64;
-        cuMemcpyDtoHAsync_v2(state, to, one.memory, 8, one.stream).unwrap();
-        assert_eq!(back, [arrives; 8]);
-    }
-}
-
-#[test]
-fn rows_may_fill_their_pitch() {
-    let (mut state, [one, _]) = devices();
-    for (x, pitch) in [(0, 3), (1, 4)] {
-        assert_eq!(rows(&mut state, one, x, pitch), Ok(()));
     }
 }
 
@@ -506,29 +399,5 @@ fn a_graph_of_memory_that_was_given_back_ends_the_process() {
             .output();
         let said = String::from_utf8(output.unwrap().stderr).unwrap();
         assert!(said.contains(sentence), "{case}: {said}");
-    }
-}
-
-#[test]
-fn only_sets_of_twice_the_l2_cache_write_nothing() {
-    let (mut state, [one, _]) = devices();
-    let flush = 2 * state.devices[0].description.l2_bytes as usize;
-    for (bytes, last) in [(flush - 1, 1), (flush, 0)] {
-        let d = cuMemAlloc_v2(&mut state, bytes).unwrap();
-        cuMemsetD8Async(&mut state, d, 1, bytes, one.stream).unwrap();
-        let (mut back, at) = (9u8, d + bytes as u64 - 1);
-        let to = &raw mut back as u64;
-        cuMemcpyDtoHAsync_v2(&mut state, to, at, 1, one.stream).unwrap();
-        assert_eq!(back, last);
-    }
-}
-
-#[test]
-fn a_property_without_a_value_is_refused() {
-    for (name, error) in [
-        ("h200:memory_bytes", "a device needs a good `memory_bytes`"),
-        ("h200:memory", "a device has no `memory`"),
-    ] {
-        assert_eq!(described(name).unwrap_err(), error);
     }
 }

@@ -19,16 +19,6 @@ pub(super) fn with_page(results: StoredResults, test: impl FnOnce(&mut Browser, 
     opened(&written(results, dir.path()).page, test);
 }
 
-/// The page of these results beside the committed machines.
-pub(super) fn beside_the_committed(
-    results: StoredResults,
-    test: impl FnOnce(&mut Browser, &Path) -> Driven,
-) {
-    let dir = folder();
-    symlink(committed::machines(), dir.path().join(MACHINES)).unwrap();
-    opened(&written(results, dir.path()).page, test);
-}
-
 /// The page of the committed machines alone, written once for all tests.
 pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Path) -> Driven) {
     static PAGE: LazyLock<PathBuf> = LazyLock::new(|| {

@@ -1,6 +1,5 @@
 //! The first page in a browser: its verdict is the decision of `crossover advise`, and all of it works by mouse and by keyboard.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -11,7 +10,6 @@ use crate::tests::browser::{
 };
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::committed::measured;
-use crate::tests::page::with_capped;
 use crate::tests::{holds, report};
 use crate::thresholds::thresholds;
 use crossover_advice::{Advice, Question, Residency};
@@ -289,93 +287,6 @@ fn the_script_writes_numbers_as_the_tables_do() {
             );
             let expected: Vec<String> = sizes.iter().map(|size| unit.write(*size)).collect();
             assert_eq!(browser.eval(&written)?, json!(expected), "{name}");
-        }
-        Ok(())
-    });
-}
-
-#[test]
-#[ignore = "needs Chromium"]
-fn implementations_are_ranked_and_lead_to_what_is_known_of_them() {
-    with_page(with_capped(), |browser, page| {
-        browser.open(&of_group(page, "matmul"))?;
-        enter(browser, "size", "2048")?;
-        // The fastest first, marked for each clock.
-        let first = text(browser, "#i-rows tr th")?;
-        // What lies outside the interval of the fastest is not marked.
-        let named = "(name => [...document.querySelectorAll('#i-rows .best th')].some(th => th.firstChild.data === name))";
-        assert_eq!(browser.eval(&format!("{named}('gpu/cublas')"))?, true);
-        assert_eq!(browser.eval(&format!("{named}('gpu/tiled')"))?, false);
-        let marked = browser.eval("[...document.querySelectorAll('#i-rows .best td:nth-child(5)')].map(c => c.textContent)")?;
-        assert!(
-            first.starts_with("gpu/submit"),
-            "{first}, which measures no work and is not marked"
-        );
-        let marked: BTreeSet<String> = serde_json::from_value(marked)?;
-        assert_eq!(
-            marked,
-            ["events", "events-gated", "wall"].map(str::to_owned).into()
-        );
-        let shares = browser.eval("[...document.querySelectorAll('#i-rows td:nth-child(4)')].map(c => parseFloat(c.textContent)).filter(s => s > 100)")?;
-        assert_eq!(shares, json!([]));
-        assert!(text(browser, "#i-rows")?.contains("▾ power cap, clock fell"));
-        // Speedups rank them as times do.
-        let words = browser.eval(
-            "[...document.querySelectorAll('#i-rows td:nth-child(3)')].map(c => c.textContent)
-                .filter(Boolean)",
-        )?;
-        let words: Vec<String> = serde_json::from_value(words)?;
-        let speedups = words.iter().map(|words| match words.split_once("× ") {
-            Some((factor, "faster")) => factor.parse().unwrap(),
-            Some((factor, _)) => 1.0 / factor.parse::<f64>().unwrap(),
-            None => 1.0,
-        });
-        let is_sorted = speedups.is_sorted_by(|faster, slower| faster >= slower);
-        assert!(words.len() > 9 && is_sorted, "{words:?}");
-        choose(browser, "rows", "all")?;
-        for show in ["speedup", "time", "throughput"] {
-            choose(browser, "show", show)?;
-            // Without a value at the size they are grey.
-            let coloured = browser.eval(
-                "{const grey = getComputedStyle(document.documentElement).getPropertyValue('--grey').trim();
-                 [...document.querySelectorAll('#c-legend li:not(.limit)')]
-                     .filter(item => item.style.getPropertyValue('--key') !== grey)
-                     .map(item => item.querySelector('b').textContent)}",
-            )?;
-            let coloured: Vec<String> = serde_json::from_value(coloured)?;
-            let have_values = coloured.iter().all(|value| value != "–");
-            assert!(coloured.len() == 3 && have_values, "{show}: {coloured:?}");
-        }
-        // On the page of the group its figures are unfolded.
-        browser.eval("document.querySelector('#implementations .note a').click()")?;
-        browser.until("document.querySelector('#all')?.checkVisibility()")?;
-        let figures = text(browser, "#all")?;
-        holds(&figures, &["3.00 J, 5.73 GFLOP/J", "pool peak 32 MiB"]);
-        Ok(())
-    });
-}
-
-/// The page keeps the place of what its scripts fill. They get the data after the first frame.
-#[test]
-#[ignore = "needs Chromium"]
-fn nothing_moves_while_the_page_loads() {
-    // Two groups, so that the chart is in the first screen.
-    with_page(measured(&["matmul", "nested_sine"]), |browser, page| {
-        let watch = "window.moved = 0; new PerformanceObserver(list => list.getEntries()\
-                .forEach(e => { if (!e.hadRecentInput) window.moved += e.value }))\
-                .observe({type: 'layout-shift', buffered: true});\
-                const read = Response.prototype.json; Response.prototype.json = async function () {\
-                await new Promise(done => setTimeout(done, 200)); return read.call(this) }";
-        browser.call(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({"source": watch}),
-        )?;
-        for width in [1400, 390] {
-            browser.look(width, 900, false)?;
-            browser.open(page)?;
-            browser.drawn()?;
-            let moved = browser.eval("window.moved")?.as_f64().unwrap();
-            assert!(moved < 0.02, "{moved} at {width}");
         }
         Ok(())
     });

@@ -12,8 +12,6 @@ mod page;
 mod reading;
 #[cfg(unix)]
 mod screens;
-#[cfg(unix)]
-mod tasks;
 mod texts;
 mod thresholds;
 

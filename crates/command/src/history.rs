@@ -1,5 +1,6 @@
 //! `crossover keep` and `crossover history`: the runs of a machine.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,13 +10,16 @@ use anyhow::{Context, bail};
 
 use crate::ab::{git_around, git_line};
 use crate::compare::results_folders;
+use crossover_compare::history::History;
 use crossover_machine::fingerprint;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::Environment;
+use crossover_results::statistics::{mean, median::median};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::history::{self, KeptRun};
 use crossover_results::store::layout::{NEW, SAMPLE};
 use crossover_results::store::runs;
+use crossover_results::store::whole_file::write_atomic;
 use crossover_words::text::visible;
 use crossover_words::units::counted;
 
@@ -58,6 +62,165 @@ impl Place {
         }
         Ok(self.folder.join(name))
     }
+}
+
+/// Show which benchmarks became slower or faster over the kept runs of this machine, and since which commit
+///
+/// A change is suspected, since each commit moves functions too; the printed command confirms or refutes it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Also write a page with a plot of each benchmark
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Runs `crossover history`.
+pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
+    let here = || {
+        anyhow::Ok(fingerprint::collect(
+            Settings::from_env()?.probe().as_ref(),
+            0,
+        ))
+    };
+    let environment = if args.place.machine.is_some() {
+        Environment::default()
+    } else {
+        here()?
+    };
+    let folder = args.place.of(&environment)?;
+    let (processes, problems) = history::read_all(&folder);
+    for problem in &problems {
+        eprintln!("left out: {problem}");
+    }
+    let mut runs = history::by_run(processes);
+    let machine = visible(&folder.file_name().unwrap_or_default().to_string_lossy());
+    if runs.is_empty() {
+        let folder = args.place.folder.display();
+        bail!(
+            "{folder} has no runs of {machine}: `crossover keep` adds one, and --machine names another machine"
+        );
+    }
+    in_order_of_commits(&mut runs);
+    let names = runs.iter().map(|run| name(&run[0])).collect();
+    let history = History::new(machine, names, breaks(&runs), times(&runs));
+    if let Some(path) = &args.html {
+        write_atomic(path, history.page().as_bytes()).context("--html: choose another file")?;
+    }
+    println!("{}: {}", history.machine, counted(runs.len(), "run"));
+    for note in &history.notes {
+        println!("{note}");
+    }
+    println!();
+    for row in &history.rows {
+        println!("{}: {}", visible(&row.id), row.in_words(&history.runs));
+    }
+    print_confirmations(&history, &runs);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The commands that confirm or refute the new suspicions.
+fn print_confirmations(history: &History, runs: &[Vec<KeptRun>]) {
+    for ((good, bad), ids) in history.suspected() {
+        let commit = |run: usize| runs[run][0].environment.commit.as_deref();
+        let (Some(good), Some(bad)) = (commit(good), commit(bad)) else {
+            println!("\nsuspected without a commit: keep the results in their repository");
+            continue;
+        };
+        if good == bad {
+            println!("\nthe code did not change between these runs, so the machine did");
+            continue;
+        }
+        let range = format!("{good}..{bad}");
+        let between = git(&["rev-list", "--count", "--first-parent", &range]);
+        let between = between.and_then(|count| count.parse::<usize>().ok());
+        let commits =
+            between.map_or_else(|| "unknown commits".to_owned(), |n| counted(n, "commit"));
+        println!("\nTo confirm a change in {commits}:");
+        let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
+        let filter = format!("^({})$", ids.join("|")).replace('\'', r"'\''");
+        println!("crossover ab {good} {bad} -- '{filter}'");
+    }
+}
+
+/// A run in a few words: its commit, or its time.
+fn name(run: &KeptRun) -> String {
+    let commit = run.environment.commit_in_words();
+    let day = run.time.get(..10).unwrap_or(&run.time);
+    commit.map_or_else(|| run.time.clone(), |commit| format!("{commit} ({day})"))
+}
+
+/// Puts the runs whose commits are in the first-parent history of HEAD into its order; the others keep their places.
+fn in_order_of_commits(runs: &mut [Vec<KeptRun>]) {
+    let list = git(&["rev-list", "--first-parent", "--reverse", "HEAD"]).unwrap_or_default();
+    let places: HashMap<&str, usize> = list.lines().zip(0..).collect();
+    let place = |run: &[KeptRun]| places.get(run[0].environment.commit.as_deref()?).copied();
+    let known: Vec<usize> = (0..runs.len())
+        .filter(|run| place(&runs[*run]).is_some())
+        .collect();
+    let mut sorted: Vec<Vec<KeptRun>> = known.iter().map(|run| runs[*run].clone()).collect();
+    sorted.sort_by_key(|run| place(run));
+    for (at, run) in known.into_iter().zip(sorted) {
+        runs[at] = run;
+    }
+}
+
+/// Facts of a machine that may change without its name.
+const SOFTWARE: [&str; 5] = [
+    "operating system",
+    "GPU driver",
+    "CUDA version",
+    "NVRTC version",
+    "cuBLAS version",
+];
+
+/// Where another kernel, driver or toolchain begins.
+fn breaks(runs: &[Vec<KeptRun>]) -> Vec<String> {
+    let facts = |run: &KeptRun| -> BTreeMap<&str, String> {
+        let compiler = run.toolchain.clone().map(|version| ("toolchain", version));
+        let facts = run.environment.facts().into_iter();
+        facts
+            .filter(|(name, _)| SOFTWARE.contains(name))
+            .chain(compiler)
+            .collect()
+    };
+    let pairs = runs.windows(2).flat_map(|pair| {
+        let [before, after] = [facts(&pair[0][0]), facts(&pair[1][0])];
+        let since = name(&pair[1][0]);
+        let changed = after.into_iter().filter_map(move |(name, new)| {
+            let old = before.get(name).filter(|old| **old != new)?;
+            Some(format!(
+                "break: {name} {old} until then, {new} since {since}"
+            ))
+        });
+        changed.collect::<Vec<_>>()
+    });
+    pairs.collect()
+}
+
+/// The benchmarks of the newest run: the geometric mean over the processes of each run of their medians, on the clock
+/// of the newest.
+fn times(runs: &[Vec<KeptRun>]) -> Vec<(String, Vec<Option<f64>>)> {
+    let Some(newest) = runs.last() else {
+        return Vec::new();
+    };
+    let ids: BTreeMap<&String, _> = newest
+        .iter()
+        .flat_map(|it| &it.benchmarks)
+        .map(|(id, it)| (id, it.clock))
+        .collect();
+    let row = |(id, clock): (&String, _)| {
+        let of_run = |run: &Vec<KeptRun>| {
+            let kept = run.iter().filter_map(|process| process.benchmarks.get(id));
+            let medians = kept
+                .filter(|it| it.clock == clock)
+                .filter_map(|it| median(it.ns.iter().copied()));
+            Some(mean(medians.map(f64::ln)).exp()).filter(|ns| ns.is_finite())
+        };
+        (id.clone(), runs.iter().map(of_run).collect())
+    };
+    ids.into_iter().map(row).collect()
 }
 
 /// Runs `crossover keep`.

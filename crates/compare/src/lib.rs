@@ -25,6 +25,8 @@ mod drift;
 mod environment;
 mod estimate;
 mod evidence;
+pub mod history;
+mod history_page;
 mod json;
 mod judge;
 mod learn;

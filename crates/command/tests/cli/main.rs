@@ -20,6 +20,8 @@ mod compare;
 #[path = "../runs/full_disk.rs"]
 mod full_disk;
 mod h200;
+#[cfg(unix)]
+mod history;
 #[path = "../runs/printed.rs"]
 mod printed;
 #[cfg(unix)]
@@ -113,6 +115,7 @@ fn main() -> ExitCode {
         command::absent_and_broken_libraries_are_named_with_the_remedy,
         command::advise_answers_with_the_record_of_another_machine_and_says_whose_it_is,
         compare::baselines_of_a_workspace_are_found_from_each_of_its_folders,
+        history::a_step_is_suspected_with_the_command_that_confirms_it_and_reported_once,
         release::a_release_that_is_ready_has_its_commands_in_order,
         release::what_a_release_lacks_is_named,
         stored::files_are_written_where_nothing_can_be_printed,

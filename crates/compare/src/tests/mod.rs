@@ -1,6 +1,7 @@
 //! How often a verdict is false and how often a true change is found, in simulated comparisons with
 //! known truth.
 
+mod history;
 mod launched;
 pub(crate) mod simulated;
 

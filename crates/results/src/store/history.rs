@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,29 @@ pub fn read_all(machine: &Path) -> (Vec<KeptRun>, Vec<Unreadable>) {
     (runs, problems)
 }
 
+/// Processes of one commit that follow each other within this time are one run.
+const ONE_RUN: Duration = Duration::from_secs(3600);
+
+/// The processes of each run, in the order of [`read_all`].
+pub fn by_run(processes: Vec<KeptRun>) -> Vec<Vec<KeptRun>> {
+    let mut runs: Vec<Vec<KeptRun>> = Vec::new();
+    let time = |run: &KeptRun| humantime::parse_rfc3339(&run.time).ok();
+    let is_next = |last: &KeptRun, next: &KeptRun| {
+        let after = time(last)
+            .zip(time(next))
+            .and_then(|(last, next)| next.duration_since(last).ok());
+        let code = |run: &KeptRun| (run.environment.commit.clone(), run.environment.dirty);
+        code(last) == code(next) && after.is_some_and(|after| after <= ONE_RUN)
+    };
+    for next in processes {
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|last| is_next(last, &next)) => run.push(next),
+            _ => runs.push(vec![next]),
+        }
+    }
+    runs
+}
+
 /// Removes the oldest files of runs until `most` are left, and returns how many were removed.
 ///
 /// # Errors
@@ -177,6 +201,20 @@ mod tests {
         assert_eq!(prune(&machine, 1).unwrap(), 1);
         assert!(!paths[1].exists() && paths[2].exists() && machine.join("notes.txt").exists());
         assert_eq!(prune(&machine, 1).unwrap(), 0);
+    }
+
+    #[test]
+    fn processes_of_one_commit_within_an_hour_are_one_run() {
+        let mut other = run("2026-01-01T01:30:00Z");
+        other.environment.commit = None;
+        let times = [
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:50:00Z",
+            "2026-01-03T00:00:00Z",
+        ];
+        let [first, second, another_day] = times.map(run);
+        let runs = by_run(vec![first, second, other, another_day]);
+        assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);
     }
 
     /// With the name of the host, each runner that lives one hour would be a machine; by its hardware, runners of one

@@ -77,7 +77,7 @@ impl RunPair {
 /// Whether a benchmark is corrected for the launch constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Launching {
-    /// Its clock has no gate.
+    /// A clock without a gate.
     #[default]
     Hidden,
     /// Corrected, for this number of kernels in an iteration.
@@ -92,7 +92,7 @@ pub(crate) enum Launching {
 pub struct LaunchSlope {
     /// The estimate.
     pub value: f64,
-    /// Its standard error.
+    /// Standard error of the estimate.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub(crate) freedom: f64,

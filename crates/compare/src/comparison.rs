@@ -8,7 +8,7 @@ use crate::environment;
 use crate::evidence::Drift;
 use crate::judge;
 use crate::rows::{self, BenchmarkRow, OTHER_WORK};
-use crate::show::by_text;
+use crate::sheet::by_text;
 use crate::verdict::{Options, Verdict};
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;

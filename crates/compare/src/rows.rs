@@ -117,6 +117,21 @@ impl BenchmarkRow {
         None
     }
 
+    /// Fills in the class of a case, and its reservations.
+    fn describe(&mut self, case: &Case, pairs: &[Sides<'_>], options: &Options) {
+        if case.is_unsteady {
+            self.marks.extend(unsteady(pairs, options));
+        }
+        if case.step >= options.threshold / 10.0 && !self.is_count {
+            let base_ns = self.base_ns.unwrap_or_default();
+            self.marks.push(ticks(case.step * base_ns));
+        }
+        self.class = Some(case.class);
+        if let Launching::Uncorrected(why) = case.launching {
+            self.uncorrected = Some(why);
+        }
+    }
+
     /// Whether its verdict is final: after the pairs that chose what is tested, and at each interim
     /// analysis of the later ones.
     pub(super) fn is_decided(&self) -> bool {
@@ -255,17 +270,7 @@ fn row(
             return (row, None);
         }
     };
-    if case.is_unsteady {
-        row.marks.extend(unsteady(&pairs, options));
-    }
-    if case.step >= options.threshold / 10.0 && !row.is_count {
-        row.marks
-            .push(ticks(case.step * row.base_ns.unwrap_or_default()));
-    }
-    row.class = Some(case.class);
-    if let Launching::Uncorrected(why) = case.launching {
-        row.uncorrected = Some(why);
-    }
+    row.describe(&case, &pairs, options);
     (row, Some(case))
 }
 

@@ -1,5 +1,7 @@
 //! The rows of a comparison as cells of text, for every table.
 
+use std::collections::BTreeMap;
+
 use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
 use crate::verdict::Verdict;
@@ -147,6 +149,19 @@ pub(super) fn more_pairs(judgement: &Judgement) -> String {
         n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
         _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
     }
+}
+
+/// A line for each text, with its benchmark or the number of its benchmarks.
+pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (id, text) in texts {
+        ids.entry(text).or_default().push(id);
+    }
+    let line = |(text, ids): (String, Vec<&str>)| match ids[..] {
+        [id] => format!("{id}: {text}"),
+        _ => format!("{} benchmarks: {text}", ids.len()),
+    };
+    ids.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! The sentences about a comparison, for every form of it.
 
-use std::collections::BTreeMap;
-
 use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
 use crate::evidence::Drift;
 use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
-use crate::sheet::{more_pairs, ratio_and_interval};
+use crate::sheet::{by_text, more_pairs, ratio_and_interval};
 use crate::verdict::{CHANGE_ERROR, Layout, Location, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
@@ -277,19 +275,6 @@ fn can_be_seen(resolution: Option<f64>) -> String {
         ),
         None => "no changes can be seen".to_owned(),
     }
-}
-
-/// A line for each text, with its benchmark or the number of its benchmarks.
-pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
-    let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (id, text) in texts {
-        ids.entry(text).or_default().push(id);
-    }
-    let line = |(text, ids): (String, Vec<&str>)| match ids[..] {
-        [id] => format!("{id}: {text}"),
-        _ => format!("{} benchmarks: {text}", ids.len()),
-    };
-    ids.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, LineStyle, Table, prese
 
 use crate::comparison::Comparison;
 use crate::rows::BenchmarkRow;
-use crate::sheet::{Sheet, is_number, verdict};
-use crate::show::by_text;
+use crate::sheet::{Sheet, by_text, is_number, verdict};
 use crate::verdict::Verdict;
 use crossover_words::text::{columns, visible, wants_colours};
 

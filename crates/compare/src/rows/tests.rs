@@ -103,7 +103,7 @@ fn counts_that_do_not_vary_need_no_statistics() {
     }
 }
 
-/// Of kernels that are timed by CUDA events one launch at a time, without a sidecar.
+/// Kernels that CUDA events time one launch at a time, without a sidecar.
 #[test]
 fn times_of_a_coarse_clock_have_intervals_of_a_tick() {
     for (base, new, verdict, low) in [

@@ -25,7 +25,7 @@ use crossover_words::units::counted;
 
 /// The folder of the history, and the machine in it.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct MachineFolder {
     /// Folder of the history; each machine has a folder in it
     #[arg(default_value = "target-reports/history")]
     folder: PathBuf,
@@ -41,7 +41,7 @@ struct Place {
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeepArgs {
     #[command(flatten)]
-    place: Place,
+    place: MachineFolder,
     /// Folder of the results [default: as `crossover compare`]
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(crate) struct KeepArgs {
     keep: Option<u32>,
 }
 
-impl Place {
+impl MachineFolder {
     /// The folder of the machine.
     fn of(&self, environment: &Environment) -> anyhow::Result<PathBuf> {
         let name = self
@@ -70,7 +70,7 @@ impl Place {
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    place: Place,
+    place: MachineFolder,
     /// Also write a page with a plot of each benchmark
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,

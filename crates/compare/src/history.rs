@@ -402,7 +402,7 @@ fn ramp(logs: &[f64], from: usize) -> (f64, f64) {
 
 /// One benchmark of a history.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct BenchmarkHistory {
     /// Full id.
     pub id: String,
     /// Its time in each run, ns; `None` if the run lacks it.
@@ -421,7 +421,7 @@ pub struct History {
     /// Sentences about the runs and what is common to the benchmarks.
     pub notes: Vec<String>,
     /// The benchmarks of the newest run, those with the largest change first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchmarkHistory>,
 }
 
 impl History {
@@ -435,7 +435,7 @@ impl History {
         let (ids, times): (Vec<String>, Vec<Vec<Option<f64>>>) = times.into_iter().unzip();
         let (judged, common) = judge(&times);
         let rows = ids.into_iter().zip(times).zip(judged);
-        let rows = rows.map(|((id, times), judged)| Row { id, times, judged });
+        let rows = rows.map(|((id, times), judged)| BenchmarkHistory { id, times, judged });
         let mut history = Self {
             machine,
             runs,
@@ -456,7 +456,7 @@ impl History {
                 percent(spread)
             ));
         }
-        let shared = Row {
+        let shared = BenchmarkHistory {
             id: String::new(),
             times: Vec::new(),
             judged: common,
@@ -467,7 +467,7 @@ impl History {
                 shared.in_words(&history.runs)
             ));
         }
-        let size = |row: &Row| {
+        let size = |row: &BenchmarkHistory| {
             row.judged
                 .changes
                 .last()
@@ -496,7 +496,7 @@ impl History {
     }
 }
 
-impl Row {
+impl BenchmarkHistory {
     /// Its newest time against the runs before, and its last change.
     pub fn in_words(&self, runs: &[String]) -> String {
         let mut words = Vec::new();

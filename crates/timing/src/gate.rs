@@ -44,6 +44,22 @@ pub enum GateMode {
     Required,
 }
 
+/// Times behind a gate, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EmptyTimes {
+    /// Of a window without work.
+    pub(super) window: f64,
+    /// By how much an empty kernel makes it longer.
+    pub(super) kernel: f64,
+}
+
+impl EmptyTimes {
+    /// Whether iterations took less than half as long as that many empty kernels.
+    pub(super) fn is_less(self, ns: f64, windows: u64, iterations: u64) -> bool {
+        ns - windows as f64 * self.window < 0.5 * iterations as f64 * self.kernel
+    }
+}
+
 pub(super) struct Gate {
     stream: Arc<CudaStream>,
     /// Two words of mapped host memory: open, and timed out.

@@ -1,9 +1,15 @@
 //! Timing the replay of a routine that was captured in a CUDA graph.
 
-use crate::capture::Graph;
+use std::ptr;
+
+use cudarc::driver::sys;
+
+use crate::capture::{COPY, Captured, Enqueued, Graph, copies_ordinary_memory};
+use crate::cuda_error::CudaError;
 use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Iteration, Routine, Sample};
 use crate::error::{BoxError, TimingError};
+use crate::panic::catch_panic;
 use crate::prepared_launch::bind;
 use crate::sequence;
 use crossover_words::Clock;
@@ -108,5 +114,126 @@ impl CudaTime {
         }
         device.synchronize()?;
         Ok(graphs)
+    }
+}
+
+impl ClockedDevice {
+    /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
+    /// that the routine's memory is as after any other. `None` where it cannot be captured, for
+    /// example because it synchronises. It runs once before: in a capture nothing may be loaded.
+    ///
+    /// Memory that is allocated in a capture which fails never exists, though the routine may keep it. So a
+    /// routine that allocates is captured only if the number is `required`, and then the failure is an error.
+    pub(crate) fn count(
+        &self,
+        routine: Routine<'_>,
+        required: bool,
+    ) -> Result<Option<Enqueued>, TimingError> {
+        // `capture` would refuse before it begins.
+        if self.is_tracked() {
+            return Ok(None);
+        }
+        let allocates = self.allocates(&mut *routine)?;
+        if allocates && !required {
+            return Ok(None);
+        }
+        // A routine that waits for the device may panic at the driver's refusal.
+        let mut caught = || {
+            catch_panic(&mut *routine)
+                .unwrap_or_else(|message| Err(TimingError::Routine(message.into())))
+        };
+        let captured = match self.capture(&mut caught) {
+            Ok(captured) => captured,
+            Err(cause) if allocates => return Err(TimingError::not_counted(cause)),
+            Err(_) => return Ok(None),
+        };
+        let enqueued = captured.enqueued()?;
+        let graph = captured.instantiate()?;
+        self.replay(&graph)?;
+        self.synchronize()?;
+        Ok(Some(enqueued))
+    }
+
+    /// Runs `routine` once. Whether it allocates from the device's memory pool: whether more of it was in use
+    /// meanwhile than before.
+    fn allocates(&self, routine: Routine<'_>) -> Result<bool, TimingError> {
+        use sys::CUmemPool_attribute::{
+            CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_HIGH,
+        };
+        let mut window = self.window(routine)?;
+        let mut pool = ptr::null_mut();
+        // SAFETY: the pointer is valid for the write.
+        let status = unsafe { sys::cuDeviceGetMemPool(&mut pool, self.context.cu_device()) };
+        if !self.context.has_async_alloc() || status != sys::CUresult::CUDA_SUCCESS {
+            // cudarc then allocates by a call that no capture allows.
+            return sequence::load(&mut window).map(|()| false);
+        }
+        let used = |attribute| -> Result<u64, CudaError> {
+            let mut bytes = 0u64;
+            // SAFETY: the device's own pool; both attributes are numbers of 64 bits.
+            let status =
+                unsafe { sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) };
+            CudaError::check("cuMemPoolGetAttribute", status).map(|()| bytes)
+        };
+        let before = used(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+        let (high, mut zero) = (CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0u64);
+        // SAFETY: the device's own pool; the attribute is a number of 64 bits, and 0 resets it.
+        let status = unsafe { sys::cuMemPoolSetAttribute(pool, high, (&raw mut zero).cast()) };
+        CudaError::check("cuMemPoolSetAttribute", status)?;
+        sequence::load(&mut window)?;
+        Ok(used(high)? > before)
+    }
+
+    /// Whether a kernel may begin before the one before it has ended, of this iteration or the one before
+    /// (programmatic dependent launch). Two iterations are captured, and then run.
+    pub(crate) fn overlaps(&self, routine: Routine<'_>) -> Result<bool, TimingError> {
+        let captured = self.capture(&mut || routine().and_then(|()| routine()))?;
+        let overlaps = captured.overlaps()?;
+        self.replay(&captured.instantiate()?)?;
+        self.synchronize()?;
+        Ok(overlaps)
+    }
+
+    /// Captures the work that `routine` enqueues on the stream. None of it runs.
+    ///
+    /// # Errors
+    /// The reason why it cannot be captured. The routine's own error comes first, because the driver
+    /// refuses uncapturable calls inside the routine. Copies of ordinary host memory are refused: the
+    /// routine may free that memory when it returns, and a replay would access it again.
+    pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<Captured, TimingError> {
+        // In a capture, slices would wait for events from outside, and the failed capture would spoil the events.
+        if self.context.is_managing_stream_synchronization() {
+            let why = "cudarc's event tracking orders the streams of this context";
+            return Err(TimingError::Routine(why.into()));
+        }
+        let captured = Captured::new(&self.stream, || {
+            let ran = routine();
+            // cudarc keeps the errors of drops and of waits for events, and returns them from later calls,
+            // which they have nothing to do with.
+            match self.context.check_err() {
+                // A slice of a context that tracks events was used, and the routine's error is a later one.
+                Err(error) if error.0 == sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION => {
+                    Err(CudaError::new("cuStreamWaitEvent", error).into())
+                }
+                _ => ran,
+            }
+        })?;
+        // The routine may have left another context current.
+        bind(&self.context)?;
+        for (node, kind) in captured.nodes()? {
+            if kind == COPY && copies_ordinary_memory(node)? {
+                let why =
+                    "it copies ordinary (pageable) host memory, which may be freed before a replay";
+                return Err(TimingError::Routine(why.into()));
+            }
+        }
+        Ok(captured)
+    }
+
+    /// Enqueues a captured graph.
+    pub(crate) fn replay(&self, graph: &Graph) -> Result<(), CudaError> {
+        // SAFETY: `window` and `capture` made the context current. The host memory in the graph is pinned, by
+        // `capture`.
+        unsafe { graph.launch() }
     }
 }

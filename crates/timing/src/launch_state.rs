@@ -5,33 +5,30 @@
 //! stay longer after the streams are destroyed. A second context of the device, made and destroyed, ends it.
 
 use std::ffi::c_uint;
+use std::ptr;
+use std::sync::Arc;
 use std::time::Duration;
-use std::{ptr, thread};
 
-use cudarc::driver::{CudaSlice, DevicePtr, sys};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DevicePtr, sys};
 use libloading::Library;
 
 use crate::capture::Graph;
 use crate::cuda_error::{Called, CudaError};
-use crate::cuda_time::CudaTime;
-use crate::device::{ClockedDevice, Iteration, Sample};
-use crate::error::TimingError;
-use crate::prepared_launch::{Launch, bind};
+use crate::prepared_launch::{Launch, synchronize};
 use crate::probe::DRIVER_LIBRARIES;
-use crossover_words::Clock;
 
 /// Kernels of the probe's graph. An empty kernel cannot tell the states apart: its times differ more between processes.
 const KERNELS: usize = 32;
 /// Blocks and threads per block of such a kernel.
 const GEOMETRY: [u32; 2] = [4, 256];
 /// Samples of the probe, of which the median counts, and replays in each.
-const SAMPLES: usize = 5;
-const REPLAYS: u64 = 4;
+pub(super) const SAMPLES: usize = 5;
+pub(super) const REPLAYS: u64 = 4;
 /// A probe is long if it exceeds the shortest one by this factor. On H100s and H200s the states differ by 17 to 20 %.
 const LONG: f64 = 1.08;
 /// Pause before a long probe is repeated. After a product of order 8192, which ran at the power limit, the clock of an
 /// H200 was low: the probe took 11 % longer, and there was nothing to restore.
-const RECOVERY: Duration = Duration::from_millis(50);
+pub(super) const RECOVERY: Duration = Duration::from_millis(50);
 /// After this many restorations in a row that did not shorten the launches, no further one is tried.
 const FRUITLESS: u32 = 2;
 
@@ -55,14 +52,14 @@ pub struct LaunchState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaunchLevels {
     /// The shortest probe, ns.
-    short_ns: Option<f64>,
+    pub(super) short_ns: Option<f64>,
     /// Restorations without effect since the last one that had one.
-    fruitless: u32,
+    pub(super) fruitless: u32,
 }
 
 impl LaunchLevels {
     /// Takes a probe into account that may follow a restoration.
-    fn judge(&mut self, probe_ns: f64, is_restored: bool) -> LaunchState {
+    pub(super) fn judge(&mut self, probe_ns: f64, is_restored: bool) -> LaunchState {
         let short_ns = self.short_ns.map_or(probe_ns, |short| short.min(probe_ns));
         self.short_ns = Some(short_ns);
         let is_long = is_longer(probe_ns, short_ns);
@@ -79,12 +76,12 @@ impl LaunchLevels {
     }
 
     /// Whether a restoration comes before the next probe: the first one is of restored launches.
-    fn begins(&self) -> bool {
+    pub(super) fn begins(&self) -> bool {
         self.short_ns.is_none() && self.fruitless < FRUITLESS
     }
 
     /// Whether launches in this state are to be restored.
-    fn wants(&self, state: LaunchState) -> bool {
+    pub(super) fn wants(&self, state: LaunchState) -> bool {
         state.is_long && !state.is_restored && self.fruitless < FRUITLESS
     }
 }
@@ -96,17 +93,16 @@ pub(crate) fn is_longer(probe_ns: f64, than: f64) -> bool {
 
 /// The graph of small kernels, and the memory that they use.
 pub(crate) struct LaunchProbe {
-    graph: Graph,
+    pub(super) graph: Graph,
     _numbers: CudaSlice<f32>,
 }
 
 impl LaunchProbe {
-    fn new(device: &ClockedDevice) -> Result<Self, CudaError> {
+    /// Of this stream, whose context is current, and the kernel of which each thread reads and writes a number.
+    pub(super) fn new(stream: &Arc<CudaStream>, function: CudaFunction) -> Result<Self, CudaError> {
         let [blocks, threads] = GEOMETRY;
-        let stream = &device.stream;
         let numbers =
             (stream.alloc_zeros::<f32>((blocks * threads) as usize)).called("cuMemAllocAsync")?;
-        let function = device.gate.borrow().small();
         let kernel = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
         let kernel = kernel.arg::<u64>(numbers.device_ptr(stream).0);
         // SAFETY: the kernel takes the address of one number for each of its threads, which `self` owns as long as the
@@ -114,106 +110,12 @@ impl LaunchProbe {
         let launch = || unsafe { kernel.launch(stream) };
         // In a capture nothing may be loaded.
         launch()?;
-        device.synchronize()?;
+        synchronize(stream)?;
         let graph = Graph::capture(stream, || (0..KERNELS).try_for_each(|_| launch()))?;
         Ok(Self {
             graph,
             _numbers: numbers,
         })
-    }
-}
-
-impl CudaTime {
-    /// Times a graph of 32 small kernels behind the gate, which takes half a millisecond, and compares it with the
-    /// shortest such time so far. `None` without a GPU, where the gate is off, and on a legacy default stream.
-    ///
-    /// # Errors
-    /// As [`measure`](Self::measure).
-    pub fn launch_state(&self) -> Result<Option<LaunchState>, TimingError> {
-        self.probe_launches(false)
-    }
-
-    /// [`launch_state`](Self::launch_state), with a [restoration](Self::restore_launches) before it if the launches are
-    /// long, and before the first probe of this clock. After two restorations in a row without effect it tries none.
-    ///
-    /// # Errors
-    /// As [`measure`](Self::measure), and of the restoration.
-    pub fn shorten_launches(&self) -> Result<Option<LaunchState>, TimingError> {
-        let Some(device) = self.probed_device() else {
-            return Ok(None);
-        };
-        let restore = || {
-            let restored = self.restore_launches();
-            // Without room for a second context, the next benchmark need not try forever.
-            device.launch_levels.borrow_mut().fruitless += u32::from(restored.is_err());
-            restored
-        };
-        let begins = device.launch_levels.borrow().begins();
-        if begins {
-            restore()?;
-        }
-        let state = self.probe_launches(begins)?;
-        let wants = |state: &LaunchState| device.launch_levels.borrow().wants(*state);
-        if !state.as_ref().is_some_and(wants) {
-            return Ok(state);
-        }
-        restore()?;
-        self.probe_launches(true)
-    }
-
-    /// Makes launches as short as in a new process, whatever streams have run kernels before: creates a second context
-    /// of the device, destroys it, and makes the first one current again. It takes 0.15 to 0.21 s on an H200. Does
-    /// nothing without a GPU.
-    ///
-    /// # Errors
-    /// The driver's, out of memory included: a context takes some 0.5 GB of the device's memory.
-    pub fn restore_launches(&self) -> Result<(), CudaError> {
-        let Some(device) = self.device() else {
-            return Ok(());
-        };
-        device.replace_second_context()
-    }
-
-    fn probe_launches(&self, is_restored: bool) -> Result<Option<LaunchState>, TimingError> {
-        let Some(device) = self.probed_device() else {
-            return Ok(None);
-        };
-        // At the low clock of an idle device everything takes longer.
-        self.wake()?;
-        bind(&device.context)?;
-        let mut probe = device.launch_probe.borrow_mut();
-        if probe.is_none() {
-            *probe = Some(LaunchProbe::new(device)?);
-        }
-        let graph = &probe.as_ref().expect("it was made").graph;
-        let sample = Sample {
-            clock: Clock::EventsGated,
-            iterations: REPLAYS,
-            iteration: Iteration::Launches(1),
-        };
-        let median = || -> Result<f64, TimingError> {
-            let mut samples = (0..SAMPLES)
-                .map(|_| self.measure_plainly(sample, &mut || Ok(device.replay(graph)?)))
-                .collect::<Result<Vec<_>, _>>()?;
-            samples.sort_unstable_by(f64::total_cmp);
-            Ok(samples[SAMPLES / 2] / REPLAYS as f64)
-        };
-        let mut levels = device.launch_levels.borrow_mut();
-        let mut probe_ns = median()?;
-        if levels
-            .short_ns
-            .is_some_and(|short_ns| is_longer(probe_ns, short_ns))
-        {
-            thread::sleep(RECOVERY);
-            probe_ns = probe_ns.min(median()?);
-        }
-        Ok(Some(levels.judge(probe_ns, is_restored)))
-    }
-
-    /// The device, if its launches can be probed.
-    fn probed_device(&self) -> Option<&ClockedDevice> {
-        let device = self.device().filter(|_| self.gate_off_reason().is_none());
-        device.filter(|device| !device.stream.cu_stream().is_null())
     }
 }
 

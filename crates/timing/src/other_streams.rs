@@ -10,6 +10,7 @@ use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
+use crate::gate::EmptyTimes;
 use crate::panic::catch_panic;
 use crate::prepared_launch::{bind, synchronize_context};
 use crate::sequence;
@@ -138,22 +139,6 @@ impl CudaTime {
                 window_ns,
             }),
         )
-    }
-}
-
-/// Times behind a gate, ns.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EmptyTimes {
-    /// Of a window without work.
-    window: f64,
-    /// By how much an empty kernel makes it longer.
-    kernel: f64,
-}
-
-impl EmptyTimes {
-    /// Whether iterations took less than half as long as that many empty kernels.
-    fn is_less(self, ns: f64, windows: u64, iterations: u64) -> bool {
-        ns - windows as f64 * self.window < 0.5 * iterations as f64 * self.kernel
     }
 }
 

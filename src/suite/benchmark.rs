@@ -4,6 +4,7 @@
 mod sidecar;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use criterion::BenchmarkId;
@@ -12,21 +13,46 @@ use crate::model::record::{Activity, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
 use crate::suite::criterion_instance::{Plots, sample_as_planned};
-use crate::suite::group::{AnyGroup, AnyRow};
+use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::guarded::{guard, run_again};
 use crate::suite::host::Timed;
-use crate::suite::measure::GroupCache;
 use crate::suite::missing::{Missing, caught};
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
-use crate::suite::sampling_plan::Sampling;
+use crate::suite::sampling_plan::{Pace, Sampling};
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, LaunchState, catch_panic};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
 use crossover_words::units;
+
+/// The cache of a group's benchmarks for later ones.
+#[derive(Default)]
+pub(super) struct GroupCache {
+    pub(super) pace: Pace,
+    /// Implementations that are right on the inputs that are not timed.
+    pub(super) right_untimed: BTreeSet<String>,
+    /// The inputs of a size, for all implementations.
+    pub(super) inputs: OfLastSize,
+    /// Inputs with other values than the timed ones.
+    pub(super) other_values: OfLastSize,
+}
+
+/// Inputs of the last used size.
+#[derive(Default)]
+pub(super) struct OfLastSize(Option<(u64, Inputs)>);
+
+impl OfLastSize {
+    /// The inputs of this size, made unless they are there. Inputs of another size are dropped first: there may be no
+    /// memory for both.
+    pub(super) fn of(&mut self, size: u64, make: impl FnOnce(u64) -> Inputs) -> Inputs {
+        let known = self.0.take().filter(|known| known.0 == size);
+        let known = known.unwrap_or_else(|| (size, make(size)));
+        self.0.insert(known).1.clone()
+    }
+}
 
 /// A benchmark that is about to run, with its state so far.
 pub(super) struct Bench<'a> {

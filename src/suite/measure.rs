@@ -1,50 +1,22 @@
 //! The loop over the groups of a run and their benchmarks.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 use criterion::{Bencher, BenchmarkId, Criterion, Throughput};
 
 use crate::model::record::Activity;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::benchmark::Bench;
+use crate::suite::benchmark::{Bench, GroupCache};
 use crate::suite::confirm::driver::When;
 use crate::suite::criterion_instance::{Plots, plots_of};
-use crate::suite::group::{AnyGroup, AnyRow, Inputs};
+use crate::suite::group::{AnyGroup, AnyRow};
 use crate::suite::missing::Missing;
 use crate::suite::run::Run;
-use crate::suite::sampling_plan::Pace;
 use crate::timing::{CudaTime, catch_panic};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::folder::BenchmarkFolder;
 use crossover_results::store::whole_file::sweep;
 use crossover_system::interrupt;
-
-/// The cache of a group's benchmarks for later ones.
-#[derive(Default)]
-pub(super) struct GroupCache {
-    pub(super) pace: Pace,
-    /// Implementations that are right on the inputs that are not timed.
-    pub(super) right_untimed: BTreeSet<String>,
-    /// The inputs of a size, for all implementations.
-    pub(super) inputs: OfLastSize,
-    /// Inputs with other values than the timed ones.
-    pub(super) other_values: OfLastSize,
-}
-
-/// Inputs of the last used size.
-#[derive(Default)]
-pub(super) struct OfLastSize(Option<(u64, Inputs)>);
-
-impl OfLastSize {
-    /// The inputs of this size, made unless they are there. Inputs of another size are dropped first: there may be no
-    /// memory for both.
-    pub(super) fn of(&mut self, size: u64, make: impl FnOnce(u64) -> Inputs) -> Inputs {
-        let known = self.0.take().filter(|known| known.0 == size);
-        let known = known.unwrap_or_else(|| (size, make(size)));
-        self.0.insert(known).1.clone()
-    }
-}
 
 /// Runs the groups: each size, each implementation, as far as filter, size set, machine
 /// and memory allow, and names the rest with its reason. Then writes Criterion's summary

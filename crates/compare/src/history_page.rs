@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::history::{Change, History, Row};
+use crate::history::{BenchmarkHistory, Change, History};
 use crossover_draw::ink::Paint;
 use crossover_draw::page::shell;
 use crossover_words::text::visible;
@@ -37,7 +37,7 @@ impl History {
     }
 }
 
-fn drawing(row: &Row, runs: &[String]) -> Markup {
+fn drawing(row: &BenchmarkHistory, runs: &[String]) -> Markup {
     let known = row.times.iter().enumerate();
     let known: Vec<(usize, f64)> = known.filter_map(|(run, ns)| Some((run, (*ns)?))).collect();
     let reach = (1.96 * row.judged.deviation).min(1.0).exp();

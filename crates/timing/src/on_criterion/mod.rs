@@ -14,6 +14,8 @@ pub use bencher::CudaBencherExt;
 pub use measurement::Started;
 pub use rate::Rate;
 
+use rate::Unit;
+
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
 use crossover_words::files::replace;
@@ -41,6 +43,20 @@ impl Drop for RateSet {
     fn drop(&mut self) {
         let earlier = self.earlier.clone();
         self.time.criterion().formatter.set(earlier);
+    }
+}
+
+impl Rate {
+    /// Prints beside the throughput of benchmarks on the device's clocks which share of a peak of the device it is: of
+    /// bytes that of its memory, of FLOP that of f32 outside of the tensor cores, at the highest clock rates. Prints
+    /// none if the peak is not known, or without a GPU.
+    pub fn on(mut self, time: &CudaTime) -> Self {
+        self.peak = time.device().and_then(|device| match self.unit {
+            Unit::Bytes => device.memory_bytes_per_s(),
+            Unit::Flop => device.f32_flop_per_s(),
+            Unit::Elements => None,
+        });
+        self
     }
 }
 

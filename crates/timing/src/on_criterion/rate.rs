@@ -7,7 +7,6 @@ use std::rc::Rc;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
-use crate::cuda_time::CudaTime;
 use crossover_words::Clock;
 
 /// The unit of a benchmark's throughput, and the work of one iteration at a size.
@@ -27,14 +26,14 @@ use crossover_words::Clock;
 /// ```
 #[derive(Clone)]
 pub struct Rate {
-    unit: Unit,
+    pub(super) unit: Unit,
     work: Rc<dyn Fn(f64) -> f64>,
     /// The most work of a second that a device can do.
-    peak: Option<f64>,
+    pub(super) peak: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+pub(super) enum Unit {
     Flop,
     Bytes,
     Elements,
@@ -67,18 +66,6 @@ impl Rate {
             work: Rc::new(|n| n),
             peak: None,
         }
-    }
-
-    /// Prints beside the throughput of benchmarks on the device's clocks which share of a peak of the device it is: of
-    /// bytes that of its memory, of FLOP that of f32 outside of the tensor cores, at the highest clock rates. Prints
-    /// none if the peak is not known, or without a GPU.
-    pub fn on(mut self, time: &CudaTime) -> Self {
-        self.peak = time.device().and_then(|device| match self.unit {
-            Unit::Bytes => device.memory_bytes_per_s(),
-            Unit::Flop => device.f32_flop_per_s(),
-            Unit::Elements => None,
-        });
-        self
     }
 
     /// The work of one iteration at a size, in [`unit`](Self::unit)s.

@@ -2,6 +2,7 @@
 //! pair.
 
 pub(crate) mod bundle;
+mod bundled;
 mod child;
 mod driven;
 mod executable;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 
-use crate::ab::bundle::Bundle;
+use crate::ab::bundled::Bundle;
 use crate::ab::executable::{self, Executable, Order, Workspace, cargo};
 use crate::ab::layout::{LayoutChoice, Ordered};
 use crate::ab::linker::{self, UserLinker};

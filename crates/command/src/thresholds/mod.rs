@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use crossover_advice::thresholds::{CrossingKind, Place, Thresholds};
-use crossover_report::thresholds::{decision_in_words, of_table, write};
+use crossover_report::thresholds::{decision_in_words, write};
 use crossover_results::analysis::answer::answer_in_words::{largest, wins};
 use crossover_results::analysis::answer::estimate::FEWEST_PROCESSES;
 use crossover_results::analysis::answer::time_table::{LeftOut, TableAnswer, of_times};
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     if let Some(answer) = answers.iter().find(|answer| answer.crossing.is_none()) {
         bail!("{}", without_answer(answer, &sides));
     }
-    let thresholds = of_table::thresholds(&answers, &sides).filter(|t| !t.operations.is_empty());
+    let thresholds = table::thresholds(&answers, &sides).filter(|t| !t.operations.is_empty());
     let thresholds = thresholds.context("the table has no answer")?;
     // First, since the process ends where its output cannot be printed.
     let written = (arguments.output.as_ref()).map(|file| write(&thresholds, file).map(|()| file));

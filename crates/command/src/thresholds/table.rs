@@ -1,11 +1,17 @@
-//! Reads a table of times, or the results of hyperfine.
+//! Reads a table of times, or the results of hyperfine, and makes thresholds of its answers.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
-use crossover_advice::Residency;
-use crossover_report::thresholds::of_table::CPU_AND_GPU;
-use crossover_results::analysis::answer::time_table::Time;
+use crossover_advice::thresholds::{Operation, Place, SCHEMA, Thresholds};
+use crossover_advice::{HostInfo, Residency};
+use crossover_report::thresholds::{decided, measured, stored};
+use crossover_results::analysis::answer::time_table::{TableAnswer, Time};
+use crossover_results::store::runs;
+
+/// The names of a CPU and a GPU in a table.
+const CPU_AND_GPU: [&str; 2] = ["cpu", "gpu"];
 
 /// A sample, with the name of its side.
 #[derive(serde::Deserialize)]
@@ -152,4 +158,42 @@ fn names(lines: &[Line], given: Option<&[String]>) -> anyhow::Result<[String; 2]
             "it has the sides {found:?}, and two are compared: leave out the others, or name both with --sides"
         ),
     }
+}
+
+/// The thresholds of this machine; `None` if both sides of a question were measured at no size in common.
+/// `sides` are the names of a and b.
+pub(super) fn thresholds(answers: &[TableAnswer], sides: &[String; 2]) -> Option<Thresholds> {
+    let operations = answers.chunk_by(|a, b| a.operation == b.operation);
+    Some(Thresholds {
+        schema: SCHEMA,
+        crossover: env!("CARGO_PKG_VERSION").to_owned(),
+        date: runs::moment(SystemTime::now()),
+        machine: HostInfo::detect().into(),
+        operations: operations
+            .map(|places| operation(places, sides))
+            .collect::<Option<_>>()?,
+        ..Thresholds::default()
+    })
+}
+
+fn operation(answers: &[TableAnswer], [a, b]: &[String; 2]) -> Option<Operation> {
+    let place = |answer: &TableAnswer| {
+        let point = |at| Some(measured(at, answer.curves[1].at(at.size)?.median));
+        let place = Place {
+            data: answer.place,
+            cpu: a.clone(),
+            gpu: b.clone(),
+            crossing: stored(answer.crossing.as_ref()?),
+            points: answer.speedups.iter().map(point).collect::<Option<_>>()?,
+            ..Place::default()
+        };
+        decided(place, answer.left_out.iter().map(|(size, _)| (*size, None)))
+    };
+    Some(Operation {
+        name: answers[0].operation.clone(),
+        size: "size".to_owned(),
+        sides: Some([a.clone(), b.clone()]).filter(|sides| *sides != CPU_AND_GPU),
+        places: answers.iter().map(place).collect::<Option<_>>()?,
+        ..Operation::default()
+    })
 }

@@ -5,7 +5,6 @@
 
 pub(crate) mod breakpoints;
 pub mod decision_in_words;
-pub mod of_table;
 #[cfg(test)]
 mod tests;
 
@@ -202,7 +201,7 @@ fn place(report: &Report, group: &GroupView, answer: &GroupAnswer) -> Option<Pla
 }
 
 /// The place with the answers that follow from its points. `sizes` are those of [`Place::find_ends`].
-fn decided(
+pub fn decided(
     mut place: Place,
     sizes: impl IntoIterator<Item = (u64, Option<Choice>)>,
 ) -> Option<Place> {
@@ -212,7 +211,8 @@ fn decided(
     Some(place)
 }
 
-fn stored(crossing: &estimate::Crossing) -> Crossing {
+/// A crossing, with numbers rounded as a file has them.
+pub fn stored(crossing: &estimate::Crossing) -> Crossing {
     let change = |c: &kind::WinnerChange| Change {
         size: rounded(c.size),
         low: rounded(c.low),
@@ -264,7 +264,7 @@ fn points(ours: &Group, best: &Curve, answer: &GroupAnswer) -> Vec<Point> {
 }
 
 /// A measured size, with numbers rounded as their intervals allow.
-fn measured(at: &Speedup, gpu_ns: f64) -> Point {
+pub fn measured(at: &Speedup, gpu_ns: f64) -> Point {
     Point {
         size: at.size,
         cpu_ns: rounded(gpu_ns * at.ratio),

@@ -15,9 +15,9 @@ const PLACES: [(Residency, &str); 3] = [
 
 /// Explains the cells, below the table.
 pub(crate) const NOTE: &str = "Each cell has the size from which on the GPU wins (always: at every \
-     measured size; never: at none), and its speedup at the largest size measured for this \
-     cell, which is named where a row has several. Times from ordinary and pinned memory include the copies in both directions. °: an answer from one process; all others are medians of \
-     several.";
+     measured size; never: at none), and its speedup at the largest measured \
+     size (named if the cells of a row differ in it). Times from ordinary and pinned memory include the copies in \
+     both directions. °: an answer from one process; all others are medians of several.";
 
 /// Operations with an answer for each of three places.
 pub(crate) struct SmallTable {

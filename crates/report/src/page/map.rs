@@ -113,7 +113,7 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
                     Some(reference) => { "the GPU of another machine, " (reference.hardware()) "," }
                     None => "the GPU",
                 }
-                " wins, and its speedup at the largest size measured for the cell, which is named where a row has several, for \
+                " wins, and its speedup at the largest measured size (named if the cells of a row differ in it), for \
                  data in ordinary or pinned host memory, or on the device where each call is awaited or calls are queued."
                 @for marked in &marks { (note(marked)) }
             }

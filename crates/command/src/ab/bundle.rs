@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use crate::ab::bundled::{Bundle, FOLDERS, RECORD, copy_folder, file_name};
 use crate::ab::layout::{self, Ordered, seed};
 use crate::ab::subject::Version;
-use crate::ab::worktree::{Copies, Place};
+use crate::ab::worktree::{BuildPlace, Copies};
 use crate::ab::{BuildArgs, child};
 use crossover_words::text::with_causes;
 use crossover_words::units;
@@ -61,7 +61,7 @@ fn bundle(args: &BundleArgs) -> anyhow::Result<()> {
         bail!("{} is not empty; name another folder", folder.display());
     }
     let mut version = Version::to_bundle(args.revision.as_deref())?;
-    let place = Place::at(std::env::temp_dir().join(PLACE));
+    let place = BuildPlace::at(std::env::temp_dir().join(PLACE));
     let copies = Copies::new(version.repository(), Some(&place))?;
     version.copy(0, &copies, version.is_work_tree())?;
     version.build(0, &copies, &args.build)?;

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::ab::executable::{Executable, Order};
-use crate::ab::worktree::{Copies, Place};
+use crate::ab::worktree::{BuildPlace, Copies};
 use crossover_system::files::symlink;
 
 /// Names the record in a bundle.
@@ -25,7 +25,7 @@ pub(super) struct Bundle {
     pub(super) toolchain: String,
     /// Its target triple.
     pub(super) machine: String,
-    pub(super) place: Place,
+    pub(super) place: BuildPlace,
     pub(super) executables: Vec<Executable>,
 }
 

@@ -14,7 +14,7 @@ use crate::ab::executable::{self, Executable, Order, Workspace, cargo};
 use crate::ab::layout::{LayoutChoice, Ordered};
 use crate::ab::linker::{self, UserLinker};
 use crate::ab::repository::Repository;
-use crate::ab::worktree::{Copies, Place};
+use crate::ab::worktree::{BuildPlace, Copies};
 use crate::ab::{Args, BuildArgs, NAMES, child, surroundings};
 use crossover_compare::verdict::Layout;
 use crossover_words::text::with_causes;
@@ -312,7 +312,7 @@ fn check_files(executables: &[Executable], target: &Path) -> anyhow::Result<()> 
 ///
 /// # Errors
 /// That they were built at different paths.
-pub(super) fn place(sides: &[Version; 2]) -> anyhow::Result<Option<&Place>> {
+pub(super) fn place(sides: &[Version; 2]) -> anyhow::Result<Option<&BuildPlace>> {
     let places = sides
         .each_ref()
         .map(|side| Some(&side.bundle.as_ref()?.place));

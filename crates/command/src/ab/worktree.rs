@@ -22,14 +22,14 @@ const BUILD: &str = "build";
 
 /// The paths at which executables of a bundle were built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct BuildPlace {
     /// The temporary folder.
     pub(super) path: PathBuf,
     /// See [`Copies::tree`].
     pub(super) tree: PathBuf,
 }
 
-impl Place {
+impl BuildPlace {
     /// Where nothing was built yet.
     pub(super) fn at(path: PathBuf) -> Self {
         let tree = path.join("tree");
@@ -80,7 +80,7 @@ impl Copies {
     /// them, and makes an empty folder, for bundles at their `place`. Builds nothing without a repository.
     pub(super) fn new(
         repository: Option<&Repository>,
-        place: Option<&Place>,
+        place: Option<&BuildPlace>,
     ) -> anyhow::Result<Self> {
         let (target, mut lock) = match repository {
             Some(repository) => {
@@ -160,8 +160,8 @@ impl Copies {
     }
 
     /// The paths that a bundle needs.
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> BuildPlace {
+        BuildPlace {
             path: self.path.clone(),
             tree: self.tree(),
         }

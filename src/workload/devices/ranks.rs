@@ -238,7 +238,10 @@ impl Follower {
                 let gpu = Gpu::open(settings.probe()?.ordinal)?;
                 Nccl::open()?;
                 let uuid = gpu.properties().uuid.clone();
-                self.time = Some(CudaTime::on_stream(gpu.stream(), settings.gate)?);
+                let time = CudaTime::on_stream(gpu.stream(), settings.gate)?;
+                // It only probes launches; rank 0 times the benchmarks and looks for work elsewhere.
+                time.ignore_other_streams(true);
+                self.time = Some(time);
                 self.gpu = Some(Rc::new(gpu));
                 Ok(uuid.into())
             }

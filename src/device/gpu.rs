@@ -90,8 +90,9 @@ impl Gpu {
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
-        // SAFETY: `Steps` and the routines of this crate, which alone get streams and slices of this context, order
-        // them by events, end on the stream that frees the memory, and wait for it before they use pinned memory.
+        // SAFETY: `Steps` and the routines of this crate order the streams of this context by events, end on the stream
+        // that frees the memory, and wait for it before they use pinned memory. Other code gets no slice, and the
+        // stream from `timed_stream` alone, whose callers keep the same contract.
         let (properties, stream) = unsafe { open(ordinal) }?;
         let context = stream.context().clone();
         CudaError::name_device(context.cu_ctx(), ordinal);

@@ -107,7 +107,7 @@ impl<'a> Bench<'a> {
     pub(super) fn measure(&mut self, plots: &mut Plots<'_>) -> Result<Option<Benchmark>, Missing> {
         let rate = self.group.rate.clone();
         let _rate = rate.map(|rate| self.run.machine.time.set_rate(rate));
-        let is_guarded = self.is_guarded() && self.run.machine.executes(self.row);
+        let is_guarded = self.is_guarded() && self.row.is_executed();
         self.run.machine.time.ignore_other_streams(!is_guarded);
         self.check_memory()?;
         self.check_duration()?;
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
         }
         let is_test = run.arguments.mode == Mode::Test;
         let measures = run.arguments.saves && run.turns.is_none();
-        let odd = run.machine.executes(row) && (is_test || measures && !group.verified_by_tests);
+        let odd = row.is_executed() && (is_test || measures && !group.verified_by_tests);
         let rounds = if is_test { ROUNDS } else { 1 };
         let mut rejects = None;
         for (place, size, inputs) in group.untimed(row, odd) {

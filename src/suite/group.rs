@@ -220,6 +220,11 @@ impl AnyRow {
         self.device() == Device::Gpu
     }
 
+    /// Whether iterations compute their outputs: `false` on a GPU whose driver executes no kernels.
+    pub(super) fn is_executed(&self) -> bool {
+        !self.is_gpu() || Gpu::executes_kernels()
+    }
+
     /// Sets the implementation up for these inputs; `gpu` opens the device where it is needed.
     pub(super) fn set_up(
         &self,

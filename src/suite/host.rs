@@ -235,12 +235,6 @@ impl Host {
         }
     }
 
-    /// Whether iterations of this implementation compute their outputs: `false` on a GPU whose driver executes no
-    /// kernels.
-    pub(super) fn executes(&self, row: &AnyRow) -> bool {
-        !row.is_gpu() || Gpu::executes_kernels()
-    }
-
     /// Whether a benchmark that needs these bytes fits.
     ///
     /// # Errors
@@ -273,7 +267,7 @@ impl Host {
             } else {
                 0
             },
-            is_executed: self.executes(row),
+            is_executed: row.is_executed(),
             routine,
             ran: 0,
         })

@@ -1,4 +1,4 @@
-//! What a run measures beside its benchmarks: the limits of the machine, and the background load.
+//! Measurements of a run beside its benchmarks: the limits of the machine, and the background load.
 
 use crate::ceilings::measured::Effort;
 use crate::ceilings::{cpu, gpu};

@@ -144,10 +144,14 @@ impl<'a> Sampler<'a> {
 
     /// Launches before and after the samples.
     fn launches_after(&mut self) -> Result<[Option<LaunchState>; 2], RoutineError> {
-        let probe = |several| self.run.machine.launch_state(several);
-        let probe = self.probes.map(|several| move || probe(several));
-        let after = probe.map_or(Ok(None), |probe| self.spent.on(Activity::Launches, probe));
-        Ok([self.launches, after?])
+        let run = self.run;
+        let after = match self.probes {
+            Some(several) => {
+                (self.spent).on(Activity::Launches, || run.machine.launch_state(several))?
+            }
+            None => None,
+        };
+        Ok([self.launches, after])
     }
 
     /// Starts to read the device. If the system refuses a thread, missing telemetry is the least problem.

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_follow_the_profile_and_the_limits() {
+    fn sizes_follow_the_size_set_and_the_limits() {
         let sizes = Sizes::powers_of_two([3, 6], 0..=10, 0..=15).up_to(64, 256, 1 << 12);
         assert_eq!(sizes.of(SizeSet::Quick), [8, 64]);
         assert_eq!(sizes.of(SizeSet::Default).last(), Some(&256));

@@ -37,7 +37,7 @@ struct MachineFolder {
 /// Keep the current results in the history of this machine
 ///
 /// The results are those of any Criterion project, and go to `<folder>/<machine>/<time>--<commit>.json.gz`. Run it after
-/// each process: processes of one commit within an hour are one run.
+/// each process: processes of one commit are one run if each follows the one before within an hour.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeepArgs {
     #[command(flatten)]
@@ -78,16 +78,9 @@ pub(crate) struct HistoryArgs {
 
 /// Runs `crossover history`.
 pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
-    let here = || {
-        anyhow::Ok(fingerprint::collect(
-            Settings::from_env()?.probe().as_ref(),
-            0,
-        ))
-    };
-    let environment = if args.place.machine.is_some() {
-        Environment::default()
-    } else {
-        here()?
+    let environment = match args.place.machine {
+        Some(_) => Environment::default(),
+        None => fingerprint::collect(Settings::from_env()?.probe().as_ref(), 0),
     };
     let folder = args.place.of(&environment)?;
     let (processes, problems) = history::read_all(&folder);
@@ -129,7 +122,10 @@ fn print_confirmations(history: &History, runs: &[Vec<KeptRun>]) {
             continue;
         };
         if good == bad {
-            println!("\nthe code did not change between these runs, so the machine did");
+            println!(
+                "\nsuspected between two runs of {good}: the machine or uncommitted changes differ; commit changes \
+                 before `crossover keep`"
+            );
             continue;
         }
         let range = format!("{good}..{bad}");
@@ -139,8 +135,8 @@ fn print_confirmations(history: &History, runs: &[Vec<KeptRun>]) {
             between.map_or_else(|| "unknown commits".to_owned(), |n| counted(n, "commit"));
         println!("\nTo confirm a change in {commits}:");
         let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
-        let filter = format!("^({})$", ids.join("|")).replace('\'', r"'\''");
-        println!("crossover ab {good} {bad} -- '{filter}'");
+        let filter = crate::quoted_for_sh(&format!("^({})$", ids.join("|")));
+        println!("crossover ab {good} {bad} -- {filter}");
     }
 }
 

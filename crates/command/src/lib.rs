@@ -120,3 +120,8 @@ fn subcommand() -> anyhow::Result<ExitCode> {
         Command::Thresholds(arguments) => thresholds::run(&arguments),
     }
 }
+
+/// A text as one word for sh.
+fn quoted_for_sh(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -175,11 +175,12 @@ pub(super) fn evidence(
         let is_small = most_pairs < Some(2) && members.len() < ENOUGH_BENCHMARKS;
         for (member, (case, &i)) in members.iter().zip(indices).enumerate() {
             let reason = (case.is_unsteady.then_some(UNSTEADY)).or(is_small.then_some(TOO_FEW));
-            let of = |wanted: &dyn Fn(usize) -> bool| Estimate::of(case, &model, member, wanted);
-            evidence[i] = of(&|_| true).map(|estimate| CaseEvidence {
+            let estimate_of =
+                |wanted: &dyn Fn(usize) -> bool| Estimate::of(case, &model, member, wanted);
+            evidence[i] = estimate_of(&|_| true).map(|estimate| CaseEvidence {
                 estimate,
                 change: (reason.is_none() && tested[i])
-                    .then(|| ChangeEvidence::of(case, options.screened, of))
+                    .then(|| ChangeEvidence::of(case, options.screened, estimate_of))
                     .flatten(),
                 reason,
                 uncorrected: None,

@@ -76,7 +76,7 @@ struct Learnt {
     prior: Spread,
     /// The part of the variance that persists from run to run, such as the layout of an executable.
     persistent: f64,
-    /// Bounds of the standardised shift for each entry of [`AFTER`], of the normal distribution and learnt.
+    /// Bounds of the standardised shift for each entry of [`AFTER`], from the residuals.
     bounds: [f64; AFTER.len()],
     error: f64,
 }
@@ -479,7 +479,7 @@ impl History {
         history
     }
 
-    /// The steps that the newest run showed first, by the runs that they lie between.
+    /// The changes that were found at the newest run, by the runs that they lie between.
     pub fn suspected(&self) -> BTreeMap<(usize, usize), Vec<&str>> {
         let mut found: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
         for row in &self.rows {

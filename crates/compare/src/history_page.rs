@@ -24,7 +24,7 @@ impl History {
             main {
                 p.note {
                     "The band is the interval of 95 % of one run around its value, from the spread between runs. A vertical \
-                     line is a change, or the begin of a gradual one."
+                     line is a change, or the beginning of a gradual one."
                 }
                 @for row in &self.rows { section {
                     h2 { (visible(&row.id)) }
@@ -59,7 +59,10 @@ fn drawing(row: &BenchmarkHistory, runs: &[String]) -> Markup {
     let upper: Vec<String> = line(reach).collect();
     let lower: Vec<String> = line(1.0 / reach).rev().collect();
     let (ink, muted) = (Paint::Cpu.light(), Paint::Muted.light());
-    let mark = |change: &Change| x(change.between.0).midpoint(x(change.between.1));
+    let mark = |change: &Change| match change.is_slope {
+        true => x(change.between.0),
+        false => x(change.between.0).midpoint(x(change.between.1)),
+    };
     html! {
         svg viewBox=(format!("0 0 {width} {height}")) role="img" aria-label=(row.in_words(runs)) {
             polygon points=([upper, lower].concat().join(" ")) fill=(ink) opacity="0.2" {}

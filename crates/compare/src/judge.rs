@@ -105,7 +105,7 @@ fn corrected_evidence(
     (with, drifts)
 }
 
-/// What the judgements of a comparison share.
+/// The values that all judgements of a comparison use.
 struct Family {
     /// The threshold, as a logarithm.
     edge: f64,

@@ -55,12 +55,12 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, conditions: Conditions) -> 
         &"this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
          that node (`numactl`, or a container's cpuset)",
     );
-    let others = conditions.other_processes;
+    let contexts = conditions.other_processes;
     let sentence = format_args!(
-        "other processes have a context on the GPU ({others}) and may run kernels in between: end them (`nvidia-smi` \
+        "other processes have a context on the GPU ({contexts}) and may run kernels in between: end them (`nvidia-smi` \
          lists them), or choose another GPU with CROSSOVER_DEVICE"
     );
-    add(others > 0, &sentence);
+    add(contexts > 0, &sentence);
     add(
         gpu.mig == Some(true),
         &"MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; \

@@ -76,9 +76,15 @@ impl State {
         }
     }
 
-    /// Ends the capture of the process without a graph.
+    /// Ends the capture of the process without a graph, and takes away the memory that it would have allocated.
     pub(crate) fn end_capture(&mut self) {
-        self.capture = None;
+        if let Some(Capture { nodes, .. }) = self.capture.take() {
+            self.take_unallocated(&Graph {
+                name: String::new(),
+                nodes,
+                has_kept: Arc::default(),
+            });
+        }
         self.streams.values_mut().for_each(|s| s.capture = None);
         self.events.values_mut().for_each(|e| e.captured = None);
     }

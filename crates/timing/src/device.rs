@@ -35,7 +35,7 @@ pub(super) struct ClockedDevice {
     pub(super) event_step_ns: Option<f64>,
     /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
-    /// What nothing takes behind a gate.
+    /// Times of an empty window and an empty kernel behind a gate, once they are measured.
     pub(super) empty_times: Cell<Option<EmptyTimes>>,
     /// How many samples in a row of Criterion's own `iter` ended while the device was still busy.
     #[cfg(feature = "criterion")]

@@ -114,7 +114,7 @@ impl Gate {
             overflows: u32::MAX,
             off: None,
         };
-        // A gate that is off is never closed, and each wait reads whether it timed out.
+        // The words are not initialised, and each wait reads the second one, also where the gate is off.
         this.write(1, 0);
         this.off = this.reason_to_stay_off(mode)?;
         Ok(this)

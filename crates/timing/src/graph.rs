@@ -118,9 +118,10 @@ impl CudaTime {
 }
 
 impl ClockedDevice {
-    /// Counts the work that `routine` enqueues, by capturing it once. The captured iteration then runs, so
-    /// that the routine's memory is as after any other. `None` where it cannot be captured, for
-    /// example because it synchronises. It runs once before: in a capture nothing may be loaded.
+    /// Counts the work that `routine` enqueues. The routine first runs once, since in a capture nothing may be loaded,
+    /// and is then captured. The captured iteration runs too, so that the routine's memory is as after any other.
+    /// `None` where it cannot be captured, for example because it synchronises; if cudarc orders the streams by
+    /// events, it does not run at all.
     ///
     /// Memory that is allocated in a capture which fails never exists, though the routine may keep it. So a
     /// routine that allocates is captured only if the number is `required`, and then the failure is an error.
@@ -202,7 +203,7 @@ impl ClockedDevice {
     /// routine may free that memory when it returns, and a replay would access it again.
     pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<Captured, TimingError> {
         // In a capture, slices would wait for events from outside, and the failed capture would spoil the events.
-        if self.context.is_managing_stream_synchronization() {
+        if self.is_tracked() {
             let why = "cudarc's event tracking orders the streams of this context";
             return Err(TimingError::Routine(why.into()));
         }
@@ -232,8 +233,8 @@ impl ClockedDevice {
 
     /// Enqueues a captured graph.
     pub(crate) fn replay(&self, graph: &Graph) -> Result<(), CudaError> {
-        // SAFETY: `window` and `capture` made the context current. The host memory in the graph is pinned, by
-        // `capture`.
+        // SAFETY: `window` or `capture` made the context current. The routine or the probe that was captured keeps its
+        // memory and modules until the replay is waited for; host memory in the graph is pinned, by `capture`.
         unsafe { graph.launch() }
     }
 }

@@ -19,8 +19,8 @@ const LAUNCHES_PER_DRAIN: u32 = 256;
 pub(crate) const UNCAPTURED: u32 = 4;
 
 impl CudaTime {
-    /// What one iteration launches, by capturing it: a call of a library may launch
-    /// several. `None` where it cannot be captured or allocates, and without a device. Two iterations run.
+    /// Counts the launches of one iteration by capturing it: a call of a library may launch several. `None` where it
+    /// cannot be captured or allocates, and without a device. At most two iterations run.
     ///
     /// # Errors
     /// The driver's.
@@ -228,7 +228,10 @@ impl CudaTime {
             return Ok(iteration);
         };
         bind(&device.context)?;
-        match device.count(routine, is_batched(clock))?.map(Enqueued::all) {
+        match device
+            .count(routine, needs_launches(clock))?
+            .map(Enqueued::all)
+        {
             Some(0) => Err(TimingError::NothingEnqueued),
             count => Ok(Iteration::Launches(count.unwrap_or(UNCAPTURED))),
         }
@@ -279,8 +282,9 @@ impl CudaTime {
     }
 }
 
-/// Whether a clock sizes its batches by the launches of an iteration.
-pub(crate) fn is_batched(clock: Clock) -> bool {
+/// Whether a clock needs the launches of an iteration, for the size of its batches or to know whether its gate holds
+/// them.
+pub(crate) fn needs_launches(clock: Clock) -> bool {
     !matches!(clock, Clock::Wall | Clock::Events)
 }
 

@@ -213,7 +213,7 @@ impl ClockedDevice {
         let kept = self.context.check_err();
         synchronize_context(&self.context)?;
         if waited.is_ok() || ended == sys::CUresult::CUDA_SUCCESS {
-            let message = "it did not end an invalidated capture as such";
+            let message = "the driver did not report that the capture had been invalidated";
             return Err(CudaError::with_message("cuStreamEndCapture", message).into());
         }
         Ok(kept.is_err() || !matches!(ran, Ok(Ok(()))))

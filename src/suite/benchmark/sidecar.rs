@@ -50,19 +50,19 @@ impl Bench<'_> {
         extra.extend(self.launches(code, series));
         notes.append(&mut self.notes);
         let run = &mut *self.run;
-        let others = run.limits_and_load.used_by_others(&run.journal.record);
+        let background_load = run.limits_and_load.used_by_others(&run.journal.record);
         let (machine, in_turns) = (&run.machine, run.turns.is_some());
         let needed = machine.choices.take_needed();
         let mut disturbed = BTreeSet::new();
         if !in_turns {
-            let meanwhile = others.map(|_| needed.names.keys().cloned());
+            let meanwhile = background_load.map(|_| needed.names.keys().cloned());
             disturbed = (machine.choices).forget_disturbed(meanwhile.into_iter().flatten());
         }
         if !needed.calibration_time.is_zero() {
             let took = needed.calibration_time.as_nanos() as f64;
             extra.insert("calibration_ns".to_owned(), took);
         }
-        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
+        extra.extend(background_load.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
         if !disturbed.is_empty() {
             let disturbed = Vec::from_iter(disturbed);
             notes.push(format!(

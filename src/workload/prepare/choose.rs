@@ -1,6 +1,6 @@
 //! Chooses the fastest on this machine of several ways to compute the same: of CPU code ([`on_cpu`]),
 //! of GPU steps by device time ([`on_gpu`]), and of whole routines from start to end ([`build_fastest`]).
-//! What is chosen is noted in the [`Choices`] of the run.
+//! The choice is noted in the [`Choices`] of the run.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -47,7 +47,10 @@ pub(crate) fn run(args: &BundleArgs) -> anyhow::Result<ExitCode> {
     crossover_system::interrupt::hold();
     match bundle(args) {
         Err(_) if child::interrupted() => {
-            eprintln!("interrupted: the bundle is not complete");
+            eprintln!(
+                "interrupted: the bundle is not complete; remove {}",
+                args.folder.display()
+            );
             Ok(ExitCode::from(130))
         }
         other => other.map(|()| ExitCode::SUCCESS),
@@ -82,8 +85,7 @@ fn bundle(args: &BundleArgs) -> anyhow::Result<()> {
             0 => Some("the bundle has one order".to_owned()),
             count => write_orders(&built, &orders, count)?,
         };
-        *executable = executable.moved(std::slice::from_ref(&target));
-        *executable = executable.clone().carried();
+        *executable = executable.moved(std::slice::from_ref(&target)).carried();
     }
     if !args.no_files {
         copy_folder(&copies.tree(), &folder.join(FOLDERS[0]))?;
@@ -123,9 +125,7 @@ fn write_orders(built: &Path, folder: &Path, count: u32) -> anyhow::Result<Optio
     fs::create_dir_all(folder)?;
     for number in 0..count {
         ordered.link(built, seed())?;
-        fs::rename(layout::path(built), folder.join(format!("{number:04}"))).or_else(|_| {
-            fs::copy(layout::path(built), folder.join(format!("{number:04}"))).map(drop)
-        })?;
+        fs::copy(layout::path(built), folder.join(format!("{number:04}")))?;
     }
     Ok(None)
 }
@@ -133,7 +133,7 @@ fn write_orders(built: &Path, folder: &Path, count: u32) -> anyhow::Result<Optio
 impl Bundle {
     /// A script that runs all executables without `crossover`.
     fn script(&self) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        let quoted = crate::quoted_for_sh;
         let path = |path: &Path| quoted(&path.to_string_lossy());
         let place = path(&self.place.path);
         let mut script = format!(

@@ -52,10 +52,6 @@ impl Bundle {
         Ok(Some(bundle))
     }
 
-    pub(super) fn executables(&self) -> Vec<Executable> {
-        self.executables.clone()
-    }
-
     pub(super) fn label(&self) -> String {
         format!("{} ({})", self.folder.display(), self.commit)
     }
@@ -97,8 +93,9 @@ pub(super) fn file_name(executable: &Executable) -> &OsStr {
 
 /// Copies a folder, if it is there, without what belongs to git.
 pub(super) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    let Ok(entries) = fs::read_dir(from) else {
-        return Ok(());
+    let entries = match fs::read_dir(from) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
     };
     fs::create_dir_all(to)?;
     for entry in entries {

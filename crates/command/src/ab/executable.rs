@@ -44,7 +44,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Puts the executable in a new order where it is started.
+    /// Puts the executable in a new order where it is started. Returns the seed, or the number of the kept order.
     ///
     /// # Errors
     /// An interrupt, or that it cannot be linked or copied.
@@ -54,15 +54,17 @@ impl Order {
         pair: u32,
         side: usize,
         seed: u32,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<u32> {
         match self {
-            Self::Linked(ordered) => ordered.link(built, seed),
+            Self::Linked(ordered) => ordered.link(built, seed).map(|()| seed),
             Self::Kept(files) => {
                 // Far apart where one bundle is compared with itself.
                 let at = pair as usize - 1 + side * files.len() / 2;
                 let output = layout::path(built);
-                fs::copy(&files[at % files.len()], &output)?;
-                Ok(File::open(output)?.sync_all()?)
+                let at = at % files.len();
+                fs::copy(&files[at], &output)?;
+                File::open(output)?.sync_all()?;
+                Ok(u32::try_from(at)?)
             }
         }
     }
@@ -267,7 +269,7 @@ impl Executable {
     ) -> anyhow::Result<()> {
         match &self.order {
             Some(order) => {
-                order.place(Path::new(&self.program), pair, side, seed)?;
+                let seed = order.place(Path::new(&self.program), pair, side, seed)?;
                 Ok(fs::write(home.join(layout::SEED), format!("{seed}\n"))?)
             }
             None => {

@@ -153,8 +153,8 @@ impl Link {
         let folder = |argument: &String| {
             let folder = Path::new(argument).parent()?;
             let name = folder.file_name()?.to_str()?.to_owned();
-            let is_theirs = name.starts_with("rustc") && name.len() == "rustcXXXXXX".len();
-            is_theirs.then(|| (folder.to_owned(), name))
+            let is_of_rustc = name.starts_with("rustc") && name.len() == "rustcXXXXXX".len();
+            is_of_rustc.then(|| (folder.to_owned(), name))
         };
         for (folder, name) in arguments.iter().filter_map(folder).collect::<BTreeSet<_>>() {
             let to = kept.join(name);

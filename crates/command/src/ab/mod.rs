@@ -103,10 +103,10 @@ pub(crate) struct Args {
 /// Options that `cargo bench` also has, the same on both sides.
 #[derive(Debug, clap::Args)]
 pub(super) struct BuildArgs {
-    /// Only this bench target (may be repeated, and may be on one side only)
+    /// Only this bench target (may be repeated; one of two revisions may lack it)
     #[arg(long = "bench", value_name = "NAME", help_heading = BUILD)]
     benches: Vec<String>,
-    /// Only this package of the workspace (may be repeated, and may be on one side only)
+    /// Only this package of the workspace (may be repeated; one of two revisions may lack it)
     #[arg(short, long = "package", value_name = "NAME", help_heading = BUILD)]
     packages: Vec<String>,
     /// All packages of the workspace
@@ -124,7 +124,7 @@ pub(super) struct BuildArgs {
 }
 
 /// The heading of these options.
-const BUILD: &str = "Build (revisions only)";
+const BUILD: &str = "Build (of revisions)";
 
 impl BuildArgs {
     /// The flags of cargo that do not name a package or a target.

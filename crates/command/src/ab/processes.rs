@@ -103,7 +103,7 @@ enum Ended {
     Failed(String),
 }
 
-/// What the processes of a pair left.
+/// The results of a pair of processes.
 #[derive(Default)]
 struct PairResults {
     sides: [Baseline; 2],
@@ -226,8 +226,9 @@ impl<'a> Processes<'a> {
             if tested.is_some_and(|output| output.succeeded()) && seconds > LONG {
                 benchmark.slow = ITERATIONS * seconds;
             }
-            let of = benchmark.of.iter().zip(&self.harnesses);
-            let asked = of.filter_map(|(of, harnesses)| Some(harnesses[(*of)?].asked_seconds()));
+            let sides = benchmark.of.iter().zip(&self.harnesses);
+            let asked =
+                sides.filter_map(|(index, harnesses)| Some(harnesses[(*index)?].asked_seconds()));
             benchmark.patience = PATIENCE + benchmark.slow + 2.0 * asked.fold(0.0, f64::max);
         }
         self.benchmarks.sort_by(|a, b| a.slow.total_cmp(&b.slow));
@@ -462,10 +463,8 @@ impl Processes<'_> {
     fn keep_slow_orders(&mut self, outcome: &mut Outcome) {
         let mut seconds = BTreeMap::<String, f64>::new();
         for benchmark in &self.benchmarks {
-            let of = benchmark.of.iter().zip(&self.harnesses);
-            let harness = of
-                .filter_map(|(of, harnesses)| Some(&harnesses[(*of)?]))
-                .next();
+            let mut sides = benchmark.of.iter().zip(&self.harnesses);
+            let harness = sides.find_map(|(index, harnesses)| Some(&harnesses[(*index)?]));
             let took = outcome.seconds.get(&benchmark.id);
             if let (Some(harness), Some(took)) = (harness, took) {
                 *seconds.entry(harness.executable.name.clone()).or_default() += took;

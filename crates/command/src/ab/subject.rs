@@ -28,7 +28,7 @@ pub(super) struct Version {
     pub(super) executables: Vec<Executable>,
     /// `None` for a bundle.
     source: Option<Origin>,
-    /// Only of `crossover bundle`.
+    /// The bundle, if `crossover bundle` wrote it; `None` for a program `run` of another origin.
     bundle: Option<Bundle>,
 }
 
@@ -103,7 +103,7 @@ impl Version {
             if let Some(bundle) = Bundle::read(&dir)? {
                 return Ok(Self {
                     label: bundle.label(),
-                    executables: bundle.executables(),
+                    executables: bundle.executables.clone(),
                     source: None,
                     bundle: Some(bundle),
                 });
@@ -161,14 +161,17 @@ impl Version {
     /// That rustc cannot be asked.
     pub(super) fn toolchain(&self) -> anyhow::Result<[String; 2]> {
         let source = self.source.as_ref().context("a bundle is not built")?;
-        let mut rustc = cargo(&source.folder, source.overriding.as_deref());
-        let told = child::output(rustc.args(["rustc", "-vV"]), Duration::from_secs(60))?;
-        let of = |name: &str| {
-            let mut lines = told.stdout.lines();
+        let mut rustc = std::process::Command::new("rustc");
+        executable::without_outer_cargo(rustc.current_dir(&source.folder)).arg("-vV");
+        rustc.envs((source.overriding.as_deref()).map(|name| ("RUSTUP_TOOLCHAIN", name)));
+        let printed = child::output(&mut rustc, Duration::from_secs(60))?;
+        let field = |name: &str| {
+            let mut lines = printed.stdout.lines();
             let value = lines.find_map(|line| line.strip_prefix(name));
-            value.unwrap_or("unknown").to_owned()
+            let value = value.with_context(|| format!("`rustc -vV` {}", printed.failure()));
+            value.map(str::to_owned)
         };
-        Ok([of("rustc "), of("host: ")])
+        Ok([field("rustc ")?, field("host: ")?])
     }
 
     /// Its repository; `None` for a bundle.
@@ -385,7 +388,7 @@ pub(super) fn differences(sides: &mut [Version; 2], args: &BuildArgs) -> Vec<Str
 /// # Errors
 /// That the copies cannot be moved.
 pub(super) fn are_equal(sides: &[Version; 2], copies: &Copies) -> anyhow::Result<bool> {
-    // What a bundle reads may differ.
+    // The files that the benchmarks of two bundles read may differ.
     if sides.iter().any(|side| side.source.is_none()) {
         return Ok(false);
     }

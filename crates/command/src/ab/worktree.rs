@@ -50,7 +50,7 @@ impl BuildPlace {
         let made = builder.prefix(name).rand_bytes(0).tempdir_in(parent);
         made.with_context(|| {
             let path = self.path.display();
-            format!("{path}: another comparison of bundles uses this folder, or left it when it was killed: remove it then")
+            format!("{path}: a running `crossover bundle` or `crossover ab` uses this folder; remove it if none runs")
         })
     }
 }

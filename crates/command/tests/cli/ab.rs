@@ -138,7 +138,7 @@ pub(crate) fn a_name_is_a_revision_if_git_knows_it() {
     let top = project.top();
     git(top, &["tag", "v1"]);
     executable(&project.path("v1/run"), "touch target-run");
-    // What is staged, by the command line of the documentation.
+    // The staged files, by the command line of the documentation.
     project.write("file", "staged\n");
     git(top, &["add", "file"]);
     project.write("file", "not staged\n");

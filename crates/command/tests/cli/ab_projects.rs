@@ -235,6 +235,12 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
     };
     let options = "DIR HEAD --orders 3 --package one --bench x";
     ended(&bundle("old", options), 0, "1 executable of HEAD");
+    let record = fs::read(dir.path().join("old/bundle.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    for (field, part) in [("toolchain", "."), ("machine", std::env::consts::ARCH)] {
+        let value = record[field].as_str().unwrap();
+        assert!(value.contains(part), "{field}: {value}");
+    }
     planted(&top, "one", &SLOWER);
     commit(&top, "slower");
     ended(&bundle("fresh", options), 0, "1 executable of HEAD");

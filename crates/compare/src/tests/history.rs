@@ -136,13 +136,9 @@ fn shares(
                     .find(|change| change.found_at >= at)
                     .map(|c| (at, c))
             });
-            let is_true = |change: &Change| true_one.is_some_and(|(_, found)| found == change);
-            false_at.extend(
-                changes
-                    .iter()
-                    .filter(|c| at.is_none() && !is_true(c))
-                    .map(|c| c.found_at),
-            );
+            if at.is_none() {
+                false_at.extend(changes.iter().map(|change| change.found_at));
+            }
             counts[1] += f64::from(u8::from(at.is_some()));
             if let Some((at, change)) = true_one {
                 let is_soon = change.found_at <= at + late;

@@ -1,4 +1,4 @@
-//! What each GPU row asks of the driver at its smallest size, and at sizes where it takes another way.
+//! The driver calls of each GPU row at its smallest size, and at sizes where it takes other code.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -620,7 +620,7 @@ fn kept(on: On) -> Result<(), BoxError> {
             on.stream.synchronize()?;
         }
     }
-    // What is freed in the same iteration is counted.
+    // An allocation that is freed in the same iteration does not prevent a count.
     let routine = || on.stream.alloc_zeros::<u8>(64).map(drop);
     let ns = on.time.measure(Clock::EventsGated, 10, routine)?;
     assert!(ns > 0.0);

@@ -238,7 +238,7 @@ pub(crate) fn streams() {
     streams_of("quick", rows, &[0]);
 }
 
-/// Of all rows in the profile `default`, whose larger sizes take a minute. Some need more memory than there is.
+/// Of all rows with the size set `default`, whose larger sizes take a minute. Some need more memory than there is.
 pub(crate) fn streams_at_length() {
     streams_of("default", "^([^c]|c[^o]).*/gpu/", &[0, 1]);
 }

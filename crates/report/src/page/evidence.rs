@@ -127,7 +127,7 @@ pub(super) fn runs(machine: &MachineResults) -> Option<(&'static str, String)> {
     let one = |(run, results): &(Arc<RunRecord>, usize)| {
         let commit = run.environment.commit_in_words().unwrap_or_default();
         format!(
-            "{} ({commit}, sizes {}): {results} results",
+            "{} ({commit}, size set {}): {results} results",
             when(run),
             run.size_set
         )

@@ -298,7 +298,7 @@ fn environment(machine: &MachineResults) -> Markup {
     if let Some(run) = &machine.run {
         facts.push((
             "measured",
-            format!("{}, sizes {}", evidence::when(run), run.size_set),
+            format!("{}, size set {}", evidence::when(run), run.size_set),
         ));
         if run.finished.is_none() {
             facts.push(("run", "interrupted, or not finished yet".into()));

@@ -11,7 +11,7 @@ use crossover_results::store::machine_record::{self, MACHINES};
 use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::stored_results::StoredResults;
 
-/// Three runs of the profile `default` on an H200, with profiles.
+/// Three runs with the size set `default` on an H200, with profiles.
 pub(crate) const RECORD: &str =
     "nvidia-h200--intel-xeon-processor/20261125T022932Z--38f947a0e118.json.gz";
 

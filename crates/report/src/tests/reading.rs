@@ -178,7 +178,7 @@ fn benchmarks_that_an_unfinished_run_missed_are_listed() {
 
 /// Of a machine with several records one stands for it on other pages.
 #[test]
-fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
+fn the_newest_record_of_the_size_set_default_stands_for_a_machine() {
     let dir = folder();
     let run = |second: u32, profile: &str| {
         let mut results = measured(&["matmul"]);

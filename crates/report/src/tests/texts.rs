@@ -18,7 +18,7 @@ fn markdown(machines: &[Machine]) -> String {
         // The profile of most results.
         let most = machine.runs.iter().max_by_key(|(_, results)| results);
         let size_set = most.map_or("unknown", |(run, _)| &*run.size_set);
-        format!("{}, sizes {size_set}", machine.hardware())
+        format!("{}, size set `{size_set}`", machine.hardware())
     };
     let code = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

@@ -193,7 +193,7 @@ fn tables(of: &Tested) -> String {
         .and_then(|commit| commit.get(..8))
         .unwrap_or("?");
     let mut text = format!(
-        "**Profile `{profile}`** ({}, commit {commit}, {}). Each size left out:\n\n",
+        "**Size set `{profile}`** ({}, commit {commit}, {}). Each size left out:\n\n",
         thresholds.machine.gpu,
         &run.started[..10]
     );

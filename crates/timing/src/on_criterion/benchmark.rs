@@ -6,7 +6,7 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
 use crate::error::TimingError;
-use crate::measure::{UNCAPTURED, is_batched};
+use crate::measure::{UNCAPTURED, needs_launches};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -85,7 +85,7 @@ impl CudaTime {
         let Some(device) = self.device() else {
             return Ok(iteration);
         };
-        if device.context.is_managing_stream_synchronization() {
+        if device.is_tracked() {
             benchmarks.say(TRACKED.to_owned());
         }
         device.gate.borrow().check(clock)?;
@@ -121,7 +121,7 @@ impl CudaTime {
         }
         self.say_constant(clock)?;
         self.try_out(clock, &mut *routine)?;
-        let required = iteration == Iteration::Uncounted && is_batched(clock);
+        let required = iteration == Iteration::Uncounted && needs_launches(clock);
         launches.enqueued = device.count(&mut *routine, required)?;
         benchmarks.launches.set(launches);
         let made = launches.enqueued.map(Enqueued::all);

@@ -47,8 +47,8 @@ impl Drop for RateSet {
 }
 
 impl Rate {
-    /// Prints beside the throughput of benchmarks on the device's clocks which share of a peak of the device it is: of
-    /// bytes that of its memory, of FLOP that of f32 outside of the tensor cores, at the highest clock rates. Prints
+    /// Prints the throughput of benchmarks on the device's clocks also as a share of the device's peak at the highest
+    /// clock rates: bytes of its memory's rate, FLOP of its f32 rate without tensor cores. Prints
     /// none if the peak is not known, or without a GPU.
     pub fn on(mut self, time: &CudaTime) -> Self {
         self.peak = time.device().and_then(|device| match self.unit {

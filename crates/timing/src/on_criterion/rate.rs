@@ -142,10 +142,10 @@ impl ValueFormatter for Formatter {
         let decimals = 4 - (values[0].max(1.0).log10() as usize).min(4);
         let rate = format!("{:>6.decimals$} {unit}", values[0]);
         let (work, unit) = self.work(throughput);
-        let of = self.rate.borrow();
-        let peak = of
+        let shown = self.rate.borrow();
+        let peak = shown
             .peak
-            .filter(|_| of.unit == unit && self.clock.get().is_of_events());
+            .filter(|_| shown.unit == unit && self.clock.get().is_of_events());
         match peak {
             Some(peak) => format!(
                 "{rate}, {:.0} % of the peak",

@@ -18,9 +18,9 @@ pub(crate) const RUN: &str = "CROSSOVER_TEST_RUN";
 pub(crate) const FOLDER: &str = "CROSSOVER_TEST_FOLDER";
 
 pub(crate) fn package() -> Package {
-    let this = crossover_suite::package!();
-    let folder = std::env::var(FOLDER).map_or(this.folder, |folder| folder.leak());
-    Package { folder, ..this }
+    let package = crossover_suite::package!();
+    let folder = std::env::var(FOLDER).map_or(package.folder, |folder| folder.leak());
+    Package { folder, ..package }
 }
 
 /// A run of `groups` in a process of its own, with results in `root`.

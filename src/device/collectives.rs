@@ -75,16 +75,18 @@ impl Collectives {
         let (tell, connected) = mpsc::channel();
         let thread = thread::spawn(move || {
             let bind = |at: usize| contexts[at].bind_to_thread().called("cuCtxSetCurrent");
-            // Communicators that come too late end here, before the contexts, which they need.
-            drop(tell.send(nccl.communicators(id, place, bind)));
-            drop(contexts);
+            let connected = nccl.communicators(id, place, bind);
+            // The contexts go with the communicators, which need them, and end after those that come too late.
+            // This thread keeps none, which it would release at any later time.
+            drop(tell.send(connected.map(|communicators| (communicators, contexts))));
         });
         let connected = within(LONGEST_CONNECT, &connected);
         HANGS.fetch_or(connected.is_err() && !thread.is_finished(), Relaxed);
         gpus[0].bind()?;
+        let (communicators, _) = connected?;
         Ok(Self {
             nccl,
-            communicators: RefCell::new(connected?),
+            communicators: RefCell::new(communicators),
             first,
             devices,
         })

@@ -4,6 +4,10 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::model::id::Device;
 use crate::suite::group::AnyGroup;
+use crate::timing::Rate;
+
+/// The most bytes that an element has in memory: eight values of f64, read or written.
+const ELEMENT_BYTES: f64 = 64.0;
 
 impl AnyGroup {
     /// Contradictions in what the group declares, in sentences; a run refuses such a group.
@@ -33,7 +37,29 @@ impl AnyGroup {
                 ));
             }
         }
+        found.extend(self.bytes_of_elements().filter(|bytes| *bytes > ELEMENT_BYTES).map(|bytes| {
+            format!(
+                "{}: its rate counts elements, but by its cost a kernel moves {bytes:.0} bytes for each, so \
+                 they are rows or other inputs: use Rate::inputs",
+                self.name
+            )
+        }));
         found
+    }
+
+    /// The bytes that a kernel moves for one more element, if the rate counts elements. What does not depend on the
+    /// size, such as weights, is not in it.
+    fn bytes_of_elements(&self) -> Option<f64> {
+        self.rate
+            .as_ref()
+            .filter(|rate| rate.unit() == Rate::elements().unit())?;
+        let sizes = self.sizes.all();
+        let (least, most) = (*sizes.iter().min()?, *sizes.iter().max()?);
+        let bytes = |size| {
+            let cost = (self.cost)(size);
+            Some(cost.bytes? / f64::from(cost.launches.unwrap_or(1).max(1)))
+        };
+        (least < most).then_some((bytes(most)? - bytes(least)?) / (most - least) as f64)
     }
 
     /// What is wrong with the inputs, in a sentence: there are none, or another seed gives the same.

@@ -255,7 +255,7 @@ pub struct AnyGroup {
     pub(super) topic: GroupInfo,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
-    cost: CostOf,
+    pub(super) cost: CostOf,
     pub(super) rows: Vec<AnyRow>,
     pub(super) operation: AnyOperation,
     pub(super) has_inputs: bool,

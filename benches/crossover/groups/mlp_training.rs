@@ -22,7 +22,7 @@ pub(crate) fn group() -> Group<Training> {
     let group = Group::new(
         "mlp_training",
         sizes,
-        Rate::elements(),
+        Rate::inputs(),
         |batch| mlp_training::cost(batch, Format::F32, true),
     )
     .about(

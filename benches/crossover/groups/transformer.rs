@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group<Inference> {
         cost: transformer::cost,
         link_bytes: transformer::link_bytes,
     };
-    let group = Group::new("transformer", sizes, Rate::elements(), |batch| {
+    let group = Group::new("transformer", sizes, Rate::inputs(), |batch| {
         transformer::cost(batch, Format::F32, true)
     })
     .about(

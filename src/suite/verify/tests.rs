@@ -4,7 +4,7 @@ use super::*;
 use crate::model::cost::{Cost, LinkBytes};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::sizes::Sizes;
-use crate::timing::Clock;
+use crate::timing::{Clock, Rate};
 use crate::workload::Workload;
 use crate::workload::simple::{compare, on_cpu};
 
@@ -161,4 +161,15 @@ fn a_group_that_contradicts_itself_is_told_so() {
         "{found:?}"
     );
     assert!(found[1].contains("two rows are named"), "{found:?}");
+    // Two values of f32 for each element, then rows of 1,024 values.
+    for (bytes, is_refused) in [(8.0, false), (8192.0, true)] {
+        let cost = move |n| Cost::default().bytes(bytes * n as f64);
+        let sizes = Sizes::new([4], [8], [16]);
+        let group = Group::<Ones>::new("rows", sizes, Rate::elements(), cost);
+        let found = AnyGroup::from(group).contradictions();
+        let is_found = found
+            .iter()
+            .any(|fault| fault.contains("8192 bytes for each"));
+        assert_eq!(is_found, is_refused, "{found:?}");
+    }
 }

@@ -54,7 +54,7 @@ impl Rate {
         self.peak = time.device().and_then(|device| match self.unit {
             Unit::Bytes => device.memory_bytes_per_s(),
             Unit::Flop => device.f32_flop_per_s(),
-            Unit::Elements => None,
+            Unit::Elements | Unit::Inputs => None,
         });
         self
     }

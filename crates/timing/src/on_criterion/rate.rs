@@ -37,6 +37,7 @@ pub(super) enum Unit {
     Flop,
     Bytes,
     Elements,
+    Inputs,
 }
 
 impl Rate {
@@ -59,7 +60,7 @@ impl Rate {
         }
     }
 
-    /// Elements per second; the size is the number of elements of one iteration.
+    /// Elements per second; the size is the number of elements, single values, of one iteration.
     pub fn elements() -> Self {
         Self {
             unit: Unit::Elements,
@@ -68,17 +69,26 @@ impl Rate {
         }
     }
 
+    /// Inputs per second; the size is the number of rows, sequences or images that one iteration takes.
+    pub fn inputs() -> Self {
+        Self {
+            unit: Unit::Inputs,
+            ..Self::elements()
+        }
+    }
+
     /// The work of one iteration at a size, in [`unit`](Self::unit)s.
     pub fn amount(&self, size: f64) -> f64 {
         (self.work)(size)
     }
 
-    /// The unit: `FLOP`, `B` or `elem`.
+    /// The unit: `FLOP`, `B`, `elem` or `input`.
     pub fn unit(&self) -> &'static str {
         match self.unit {
             Unit::Flop => "FLOP",
             Unit::Bytes => "B",
             Unit::Elements => "elem",
+            Unit::Inputs => "input",
         }
     }
 }
@@ -177,6 +187,7 @@ impl ValueFormatter for Formatter {
             Unit::Flop => ["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"],
             Unit::Bytes => ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"],
             Unit::Elements => ["elem/s", "Kelem/s", "Melem/s", "Gelem/s", "Telem/s"],
+            Unit::Inputs => ["input/s", "Kinput/s", "Minput/s", "Ginput/s", "Tinput/s"],
         };
         names[step]
     }
@@ -208,6 +219,8 @@ mod tests {
         assert_eq!(scaled(Throughput::Elements(1000), 1000.0), (8.0, "GB/s"));
         f.set(Rate::elements());
         assert_eq!(scaled(Throughput::Elements(5), 1000.0), (5.0, "Melem/s"));
+        f.set(Rate::inputs());
+        assert_eq!(scaled(Throughput::Elements(5), 1e6), (5.0, "Kinput/s"));
         // Bytes given as bytes need no rate.
         assert_eq!(scaled(Throughput::Bytes(2000), 1e9), (2.0, "KB/s"));
         assert_eq!(scaled(Throughput::Bytes(2), 1e9), (2.0, "B/s"));

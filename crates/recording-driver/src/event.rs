@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::call::{DRIVER, exported};
-use crate::device::descriptions;
 use crate::objects::{Event, PENDING, Record, Work};
 use crate::state::{Outcome, known, removed};
 
@@ -97,7 +96,7 @@ exported! { DRIVER:
                 "{name} was never recorded, or created without timing"
             ))?;
             let time = record.time().ok_or_else(|| fault!(NOT_READY, "{name} is ahead"))?;
-            let tick = descriptions()[event.device].event_tick_ns;
+            let tick = state.devices[event.device].description.event_tick_ns;
             Ok((time - time % tick, name.clone(), event.device))
         };
         let ((start, name, from), (end, _, to)) = (time(start)?, time(end)?);

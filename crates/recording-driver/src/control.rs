@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString, c_char};
 
 use crate::fault;
-use crate::names::Names;
+use crate::log::Names;
 use crate::state::lock;
 
 #[unsafe(no_mangle)]

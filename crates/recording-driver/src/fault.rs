@@ -1,7 +1,10 @@
 //! Faults: calls that the driver forbids, and errors that a test plants.
 
 use std::collections::BTreeMap;
+use std::ffi::{CString, c_char};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::call::put;
 
 /// Names a test's fault: with `cuMemAllocAsync:3:2` the third call of that function returns error 2. `*` as
 /// the number means every call, `5+` the fifth and all later ones, `*` as the function every function. A
@@ -187,4 +190,36 @@ fn planned(text: &str) -> Option<Planned> {
         phase: parts.next().map(str::to_owned),
         seen: 0,
     })
+}
+
+/// The driver's errors, a line each: number, name and text.
+const ERRORS: &str = include_str!("errors.txt");
+
+/// `CUDA_ERROR_UNKNOWN`.
+const UNKNOWN: &str = "999";
+
+/// Writes the name of an error, or its text, which live as long as the process.
+fn written(number: i32, part: usize, to: *mut *const c_char) -> i32 {
+    static TEXTS: LazyLock<BTreeMap<&str, [CString; 2]>> = LazyLock::new(|| {
+        let line = |line: &'static str| {
+            let [number, name, text] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            Some((number, [CString::new(name).ok()?, CString::new(text).ok()?]))
+        };
+        ERRORS.lines().filter_map(line).collect()
+    });
+    let known = TEXTS.get(&*number.to_string());
+    let texts = known.unwrap_or_else(|| &TEXTS[UNKNOWN]);
+    put(to, texts[part].as_ptr()).map_or(code::INVALID_VALUE, |()| 0)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorName(number: i32, to: *mut *const c_char) -> i32 {
+    written(number, 0, to)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i32 {
+    written(number, 1, to)
 }

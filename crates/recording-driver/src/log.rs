@@ -1,5 +1,6 @@
 //! The log: a line per call.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::LazyLock;
@@ -35,5 +36,18 @@ pub(crate) fn line(text: &str) {
     if let Some(mut file) = file() {
         // One write per line: those of several threads and processes do not mix.
         let _ = file.write_all(format!("{text}\n").as_bytes());
+    }
+}
+
+/// The next number of each noun.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<&'static str, u32>);
+
+impl Names {
+    /// `d1`, then `d2`, and so on.
+    pub(crate) fn next(&mut self, noun: &'static str) -> String {
+        let number = self.0.entry(noun).or_default();
+        *number += 1;
+        format!("{noun}{number}")
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::fault::{Fault, code};
-use crate::names::Names;
+use crate::log::Names;
 use crate::objects::Used;
 
 /// The first address of device memory: above all that a process of this architecture may map.

@@ -1,22 +1,27 @@
 //! The fingerprint of the machine that results come from.
 
-use sysinfo::System;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+
+use crossover_advice::HostInfo;
+use crossover_results::model::environment::{Cpu, Environment, GpuInfo};
+use crossover_system::usable_cores;
+use crossover_timing::DeviceProperties;
 
 use crate::absence::Absence;
-use crate::cpu;
 use crate::disturbances::{self, Conditions};
 use crate::numa::Nodes;
 use crate::nvml::{self, Monitor};
-use crate::{libraries, recorded};
-use crossover_results::model::environment::{Environment, GpuInfo};
-use crossover_system::usable_cores;
-use crossover_timing::DeviceProperties;
+use crate::{libraries, limits};
 
 /// Collects the fingerprint of this machine, before this process has a context on the device. `gpu` is
 /// the result of [`probe`](crossover_timing::probe). `partners` is the number of other processes of the
 /// run, which stand still while this one measures.
 pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Environment {
-    let cpu = cpu::collect();
+    let cpu = cpu();
     let nodes = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()));
     let kept_at = nodes.and_then(|nodes| nodes.kept_at(&usable_cores()));
     let monitor = gpu.ok().and_then(Monitor::open);
@@ -56,7 +61,7 @@ fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
         cuda: Some(device.cuda),
         nvrtc: libraries::nvrtc_version(),
         cublas: libraries::cublas_version(),
-        recorded: recorded::recorded(),
+        recorded: libraries::recorded(),
         ..GpuInfo::default()
     };
     match monitor {
@@ -71,4 +76,65 @@ fn operating_system() -> String {
     let name = [System::name(), System::os_version()];
     let name: Vec<String> = name.into_iter().flatten().collect();
     format!("{}, {}", name.join(" "), System::kernel_long_version())
+}
+
+/// The processor, as the operating system describes it.
+fn cpu() -> Cpu {
+    let system = System::new_with_specifics(
+        RefreshKind::nothing()
+            .with_cpu(CpuRefreshKind::nothing())
+            .with_memory(MemoryRefreshKind::nothing().with_ram()),
+    );
+    let here = HostInfo::detect();
+    let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
+    Cpu {
+        model: system
+            .cpus()
+            .first()
+            .map(|cpu| cpu.brand().trim().to_owned())
+            .filter(|model| !model.is_empty())
+            .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        physical_cores: System::physical_core_count().filter(|&cores| cores > 0),
+        logical_cores: system.cpus().len().max(parallelism),
+        usable_cores: parallelism,
+        allowed_cores: Some(usable_cores().len()).filter(|&cores| cores > 0),
+        quota_cores: limits::quota(),
+        vector_extensions: here.vector_extensions,
+        caches: here.caches,
+        memory_bytes: Some(system.total_memory()).filter(|&bytes| bytes > 0),
+        governor: governor(Path::new("/sys/devices/system/cpu")),
+    }
+}
+
+/// The frequency governors of the processors under `root`, joined by commas if they differ. `None` if
+/// the kernel does not govern the frequency, as in most virtual machines.
+fn governor(root: &Path) -> Option<String> {
+    let found: BTreeSet<String> = fs::read_dir(root)
+        .ok()?
+        .flatten()
+        .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
+        .map(|text| text.trim().to_owned())
+        .collect();
+    (!found.is_empty()).then(|| found.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unlike_governors_are_all_named() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(governor(root.path()), None);
+        for (cpu, text) in [("cpu0", "powersave\n"), ("cpu1", "performance\n")] {
+            let dir = root.path().join(cpu).join("cpufreq");
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("scaling_governor"), text).unwrap();
+        }
+        fs::create_dir(root.path().join("cpufreq")).unwrap();
+        assert_eq!(
+            governor(root.path()).as_deref(),
+            Some("performance, powersave")
+        );
+    }
 }

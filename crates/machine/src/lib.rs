@@ -2,7 +2,6 @@
 //! libraries, and the reasons why a GPU or a library cannot be used.
 
 pub mod absence;
-mod cpu;
 mod disturbances;
 pub mod fingerprint;
 pub mod libraries;
@@ -13,7 +12,6 @@ pub mod nccl;
 pub mod numa;
 pub mod nvml;
 pub mod peers;
-pub mod recorded;
 
 pub use absence::Absence;
 pub use nvml::Monitor;

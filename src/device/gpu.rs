@@ -23,11 +23,10 @@ use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
 use crossover_machine::absence::Absence;
-use crossover_machine::libraries::{self, NO_CUBLAS};
+use crossover_machine::libraries::{self, NO_CUBLAS, recorded};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_machine::numa::Nodes;
 use crossover_machine::peers;
-use crossover_machine::recorded::recorded;
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;

@@ -9,20 +9,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 use criterion::BenchmarkId;
 
+use crate::model::Verified;
 use crate::model::record::{Activity, Sidecar};
-use crate::model::verified::Verified;
 use crate::suite::arguments::Mode;
 use crate::suite::criterion_instance::{Plots, sample_as_planned};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::guarded::{guard, run_again};
 use crate::suite::host::Timed;
-use crate::suite::missing::{Missing, caught};
+use crate::suite::journal::{Missing, caught};
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::{Pace, Sampling};
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, LaunchState, catch_panic};
+use crate::workload::devices::Probe;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
@@ -342,7 +343,7 @@ impl<'a> Bench<'a> {
         let inputs = self.checksums(&prepared.code)?;
         let several = self.group.on_several;
         let probes = (self.row.is_gpu() && saves && plan.is_timed_by_a_clock()).then_some(several);
-        let shortened = || (self.run.machine).shorten_launches(several);
+        let shortened = || (self.run.machine).launches(several, Probe::Shorten);
         let launches =
             probes.map_or(Ok(None), |_| (self.spent).on(Activity::Launches, shortened))?;
         let empty_before_ns = self.launch_constant(prepared.code.clock);

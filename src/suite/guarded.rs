@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::suite::host::{Host, Timed};
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError};
@@ -132,7 +132,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::model::verified::Verified;
+    use crate::model::Verified;
     use crate::timing::Clock;
 
     /// Notes what is asked of it.

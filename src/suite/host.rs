@@ -1,10 +1,20 @@
 //! The machine as the suite uses it. Its GPU is probed without a context, opened when first
-//! needed, and lost for good after an error that poisons the context.
+//! needed, and lost for good after an error that poisons the context. The launches of its process are kept
+//! short: kernels on many streams make all of them longer until a second context was made, and a row must not
+//! depend on the rows before it.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crossover_machine::absence::Absence;
+use crossover_machine::nvml::Monitor;
+use crossover_machine::{fingerprint, limits};
+use crossover_protocol::further::further_gpus;
+use crossover_protocol::ranks::OtherRanks;
+use crossover_protocol::settings::Settings;
+use crossover_words::units::time;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::SharedKernels;
@@ -12,17 +22,12 @@ use crate::device::pinned::PinnedPool;
 use crate::model::environment::{Environment, FurtherGpu};
 use crate::package::{self, Package};
 use crate::suite::group::{AnyRow, Inputs};
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crate::suite::planned::MachineMemory;
-use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, TimingError};
+use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, LaunchState, TimingError};
 use crate::workload::choices::Choices;
+use crate::workload::devices::{Probe, launches_of_ranks};
 use crate::workload::routine::{Routine, RoutineError};
-use crossover_machine::absence::Absence;
-use crossover_machine::nvml::Monitor;
-use crossover_machine::{fingerprint, limits};
-use crossover_protocol::further::further_gpus;
-use crossover_protocol::ranks::OtherRanks;
-use crossover_protocol::settings::Settings;
 
 /// An implementation, set up at a size.
 pub(super) struct Timed {
@@ -111,7 +116,7 @@ impl Host {
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 if self.opens_short {
                     // After an error, the first benchmark probes again.
-                    let _ = self.known_launches(self.time.launch_state());
+                    let _ = self.known_launches(Probe::Read.launches_of(&self.time));
                 }
                 Ok(Rc::new(gpu))
             })
@@ -362,4 +367,100 @@ impl Host {
             iterations *= 2;
         }
     }
+}
+
+/// Why a series whose launches became long is not taken again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotAgain {
+    /// The benchmark does so by itself, as any program with its streams.
+    OwnStreams,
+    /// A restoration had no effect.
+    Stuck,
+}
+
+impl Host {
+    /// Restores launches that became long during the samples of a benchmark, and runs it once. Returns why it need not
+    /// be sampled again.
+    pub(super) fn restore_after(
+        &self,
+        code: &mut Timed,
+        several: bool,
+    ) -> Result<Option<NotAgain>, RoutineError> {
+        let restored = self.launches(several, Probe::Shorten)?;
+        if restored.is_none_or(|state| state.is_long) {
+            return Ok(Some(NotAgain::Stuck));
+        }
+        self.run_once(code)?;
+        let after = self.launches(several, Probe::Read)?;
+        Ok((after.is_none_or(|state| state.is_long)).then_some(NotAgain::OwnStreams))
+    }
+
+    /// Probes the launches, of `several` devices those of all.
+    pub(super) fn launches(
+        &self,
+        several: bool,
+        probe: Probe,
+    ) -> Result<Option<LaunchState>, RoutineError> {
+        let probe_one = |time| self.known_launches(probe.launches_of(time));
+        let mut worst = probe_one(&self.time)?;
+        let gpu = self.opened().filter(|_| several);
+        let (Some(gpu), Some(worst_state)) = (gpu, &mut worst) else {
+            return Ok(worst);
+        };
+        for time in self.clocks_beside(gpu)?.iter() {
+            if let Some(state) = probe_one(time)? {
+                worst_state.is_long |= state.is_long;
+                worst_state.is_restored |= state.is_restored;
+            }
+        }
+        gpu.bind()?;
+        worst_state.is_long |= launches_of_ranks(gpu, probe)?;
+        Ok(worst)
+    }
+
+    /// A state; without one the benchmark is measured all the same. Says once why there is none, and that no
+    /// restoration is tried any more.
+    pub(super) fn known_launches(
+        &self,
+        state: Result<Option<LaunchState>, TimingError>,
+    ) -> Result<Option<LaunchState>, TimingError> {
+        match state {
+            Err(error) if !error.is_sticky() => {
+                if !self.launches_noted.replace(true) {
+                    eprintln!(
+                        "note: it is not known whether launches take longer than in a new process: {error}"
+                    );
+                }
+                Ok(None)
+            }
+            Ok(Some(state)) if state.gives_up => {
+                eprintln!("note: {STUCK}");
+                Ok(Some(state))
+            }
+            known => known,
+        }
+    }
+}
+
+/// The note if launches stay long.
+const STUCK: &str = "two restorations in a row did not make launches shorter, so this run tries no more; its short \
+    kernels and graphs take longer than in a new process";
+
+/// The note on a benchmark during whose samples launches were long.
+pub(super) fn long_launches(state: LaunchState, not_again: Option<NotAgain>) -> String {
+    let LaunchState {
+        probe_ns, short_ns, ..
+    } = state;
+    let why = match not_again {
+        Some(NotAgain::OwnStreams) => {
+            "it runs kernels on many streams itself, which makes launches longer in every program"
+        }
+        Some(NotAgain::Stuck) => "a second context did not make them shorter",
+        None => "kernels on many streams make them longer",
+    };
+    format!(
+        "launches took longer after its samples (a graph of 32 small kernels {} instead of {}): {why}",
+        time(probe_ns),
+        time(short_ns)
+    )
 }

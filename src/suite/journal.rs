@@ -1,4 +1,4 @@
-//! The record of a run, and the lines about benchmarks that were left out or failed.
+//! The record of a run, and why a benchmark has no result: skipped, or failed.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -6,11 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
-use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::criterion_lines;
-use crate::suite::missing::Missing;
-use crate::suite::progress::Spent;
+use crossover_machine::absence::Absence;
 use crossover_protocol::settings::Settings;
 use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};
@@ -19,8 +15,15 @@ use crossover_results::store::runs;
 use crossover_results::store::stored_results::StoredResults;
 use crossover_results::store::whole_file::FileError;
 use crossover_system::interrupt;
-use crossover_words::text::visible_lines;
+use crossover_words::text::{visible_lines, with_causes};
 use crossover_words::units;
+
+use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
+use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::criterion_instance;
+use crate::suite::progress::Spent;
+use crate::timing::{CudaError, TimingError, catch_panic};
+use crate::workload::routine::{RoutineError, is_absent, loses_context};
 
 /// The events of a run so far.
 #[derive(Default)]
@@ -57,7 +60,7 @@ impl Journal {
                 run: runs::name(started),
                 started: runs::moment(started),
                 size_set: settings.size_set.name().to_owned(),
-                arguments: criterion_lines::given(),
+                arguments: criterion_instance::given(),
                 ..RunRecord::default()
             },
             results: settings.results.clone(),
@@ -251,13 +254,114 @@ fn some(ids: &[impl Borrow<str>]) -> String {
     }
 }
 
+/// Why a benchmark has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Missing {
+    /// It cannot or need not run here.
+    #[error(transparent)]
+    Absent(RoutineError),
+    #[error(transparent)]
+    Failed(RoutineError),
+    /// Only a new process can use the GPU again.
+    #[error(transparent)]
+    ContextLost(RoutineError),
+    /// Nothing can be written any more, so no result can be kept.
+    #[error(transparent)]
+    NoSpace(FileError),
+}
+
+impl From<RoutineError> for Missing {
+    fn from(error: RoutineError) -> Self {
+        if is_absent(&error) {
+            Self::Absent(error)
+        } else if loses_context(&error) {
+            Self::ContextLost(error)
+        } else {
+            Self::Failed(error)
+        }
+    }
+}
+
+impl From<FileError> for Missing {
+    /// A file of the suite. One of a routine, whose error is boxed, may lie on another disk.
+    fn from(error: FileError) -> Self {
+        if error.is_no_room() {
+            Self::NoSpace(error)
+        } else {
+            Self::Failed(error.into())
+        }
+    }
+}
+
+/// Errors that are converted as those of a routine are.
+macro_rules! boxed {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Missing {
+            fn from(error: $error) -> Self {
+                RoutineError::from(error).into()
+            }
+        })*
+    };
+}
+
+boxed!(Absence, CudaError, TimingError, String, &str);
+
+impl Missing {
+    /// The failure of code on inputs that are not timed, which `place` names.
+    pub(super) fn at(self, place: &str) -> Self {
+        let named = |error: RoutineError| -> RoutineError {
+            format!("{place}: {}; it is not timed", with_causes(&*error)).into()
+        };
+        match self {
+            Self::Failed(error) => Self::Failed(named(error)),
+            Self::ContextLost(error) => Self::ContextLost(named(error)),
+            other => other,
+        }
+    }
+}
+
+/// Runs the work of one benchmark: a panic fails the benchmark, not the run.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {
+    catch_panic(work)?
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
+
     use super::*;
+    use crate::device::kernel::Source;
 
     #[test]
     fn ceilings_that_are_too_low_are_named_with_what_exceeds_them() {
         let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
         assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
+    }
+
+    #[test]
+    fn a_source_that_the_device_is_too_old_for_is_skipped() {
+        let source = Source {
+            name: "new.cu",
+            text: "",
+            options: &[],
+            oldest: (9, 0),
+        };
+        let error: RoutineError = source.compile((8, 6)).unwrap_err().into();
+        let Missing::Absent(reason) = error.into() else {
+            panic!("an older device is no failure");
+        };
+        assert_eq!(
+            reason.to_string(),
+            "new.cu needs compute capability 9.0 and the device has 8.6: a newer one runs it"
+        );
+    }
+
+    #[test]
+    fn only_a_full_disk_of_the_suite_ends_the_run() {
+        let full = || FileError::io(Path::new("file"), ErrorKind::StorageFull);
+        assert!(matches!(full().into(), Missing::NoSpace(_)));
+        let of_a_routine: RoutineError = full().into();
+        assert!(matches!(of_a_routine.into(), Missing::Failed { .. }));
     }
 }

@@ -6,7 +6,7 @@ use crate::model::record::{Ceiling, RunRecord};
 use crate::suite::arguments::Arguments;
 use crate::suite::group::AnyRow;
 use crate::suite::host::Host;
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crossover_machine::load::{Background, Load};
 use crossover_protocol::settings::{Settings, SizeSet};
 use crossover_words::units;

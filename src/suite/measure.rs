@@ -10,7 +10,7 @@ use crate::suite::benchmark::{Bench, GroupCache};
 use crate::suite::confirm::driver::When;
 use crate::suite::criterion_instance::{Plots, plots_of};
 use crate::suite::group::{AnyGroup, AnyRow};
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crate::suite::run::Run;
 use crate::timing::{CudaTime, catch_panic};
 use crossover_protocol::turns::TurnMessage;

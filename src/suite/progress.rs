@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
-use crate::suite::criterion_lines::FilteredStdout;
+use crate::suite::criterion_instance::FilteredStdout;
 use crossover_results::store::curves::Benchmark;
 use crossover_words::units;
 

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use crate::model::record::Activity;
 use crate::model::telemetry::Telemetry;
 use crate::suite::guarded::run_again;
-use crate::suite::host::Timed;
-use crate::suite::launches::{NotAgain, long_launches};
-use crate::suite::missing::Missing;
+use crate::suite::host::{NotAgain, Timed, long_launches};
+use crate::suite::journal::Missing;
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::suite::turns::Turns;
 use crate::timing::LaunchState;
+use crate::workload::devices::Probe;
 use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
 use crossover_machine::nvml::Monitor;
@@ -146,9 +146,9 @@ impl<'a> Sampler<'a> {
     fn launches_after(&mut self) -> Result<[Option<LaunchState>; 2], RoutineError> {
         let run = self.run;
         let after = match self.probes {
-            Some(several) => {
-                (self.spent).on(Activity::Launches, || run.machine.launch_state(several))?
-            }
+            Some(several) => (self.spent).on(Activity::Launches, || {
+                run.machine.launches(several, Probe::Read)
+            })?,
             None => None,
         };
         Ok([self.launches, after])
@@ -190,7 +190,7 @@ impl<'a> Sampler<'a> {
         };
         let begun = Instant::now();
         self.not_again = self.run.machine.restore_after(self.code, several)?;
-        self.launches = self.run.machine.launch_state(several)?;
+        self.launches = self.run.machine.launches(several, Probe::Read)?;
         self.spent.add(Activity::Launches, begun.elapsed());
         if self.not_again.is_none() {
             let why = long_launches(state, None);

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{ARCHITECTURES, CompileError};
+use crate::model::Verified;
 use crate::model::group_info::Truth;
-use crate::model::verified::Verified;
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::host::Timed;
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::choices::Choices;

@@ -16,17 +16,15 @@ mod prepare;
 mod product;
 pub mod reduction;
 pub(crate) mod routine;
-mod run_child;
 pub mod simple;
 pub mod transformer;
 
 pub use crate::device::Value;
 pub use lessons::{
-    cold_start, graph_replay, host_sync, loader, memory, product_chain, streams, timing_methods,
-    transfer, warming_up,
+    cold_start, graph_replay, host_sync, loader, memory, product_chain, run_child, streams,
+    timing_methods, transfer, warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::{Device, HostMemory, Memory, Prepared, seed, uniform};
 pub(crate) use prepare::{choices, in_version};
 pub use routine::{Alteration, Result, Routine, RoutineError, Workload, visit_f32};
-pub use run_child::run_child;

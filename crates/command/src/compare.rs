@@ -10,8 +10,8 @@ use crate::path_in;
 use crate::verdict::VerdictArgs;
 use crossover_compare::comparison::compare;
 use crossover_results::store::baseline::Baseline;
+use crossover_results::store::layout::baselines;
 use crossover_results::store::source::BaselineSource;
-use crossover_results::store::walk::baselines;
 
 /// Compare two stored baselines: faster, slower, same, unsure, new, gone or unreadable
 ///

@@ -8,15 +8,14 @@ use std::time::SystemTime;
 use anyhow::{Context, bail};
 
 use crate::compare::results_folders;
-use crossover_machine::fingerprint;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
-use crossover_machine::nccl;
+use crossover_machine::{fingerprint, nccl};
 use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::{Environment, GpuLink};
 use crossover_results::model::record::{RunRecord, SCHEMA};
+use crossover_results::store::layout::baselines;
 use crossover_results::store::runs;
-use crossover_results::store::walk::baselines;
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]

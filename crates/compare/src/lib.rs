@@ -8,15 +8,14 @@
 //!   constant              subtracts the launch constant
 //!   learn                 for each class: Case -> MeanSquare -> Hypothesis -> DriftModel (`drift`)
 //!   estimate              for some pairs of a case: an Estimate with one or two Distributions
-//!   evidence              CaseEvidence: all pairs, and the best of the planned `analyses`
-//!   judge                 Judged: one error rate for all; its interval is the Judgement
+//!   evidence              CaseEvidence: all pairs, and the best of the planned analyses
+//!   judge                 Judged: one error rate for all; its interval is the Judgement. The power of the comparison
 //!   rows, environment     the judged BenchmarkRow, and differences between the machines
 //! Comparison
-//!   sheet, show, power    cells, sentences, and the power of the comparison
-//!   terminal, markdown, page, json
+//!   sheet, show           cells and sentences
+//!   forms, page           for a terminal, as Markdown, as JSON and as a page
 //! ```
 
-mod analyses;
 mod case;
 pub mod comparison;
 mod constant;
@@ -25,19 +24,16 @@ mod drift;
 mod environment;
 mod estimate;
 mod evidence;
+mod forms;
 pub mod history;
 mod history_page;
-mod json;
 mod judge;
 mod learn;
-mod markdown;
 mod page;
-mod power;
 mod rows;
 mod sheet;
 mod show;
 mod steps;
-mod terminal;
 pub mod verdict;
 
 #[cfg(test)]

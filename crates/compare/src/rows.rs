@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyses::is_analysed_at;
 use crate::case::{Case, FEWEST_SAMPLES, Launching, Median, RunPair};
 use crate::environment::marks;
-use crate::evidence::Drift;
+use crate::evidence::{Drift, is_analysed_at};
 use crate::judge::{Judged, Judgement};
 use crate::steps;
 use crate::verdict::{Location, MOVED_TOGETHER, Options, Verdict};

@@ -10,7 +10,6 @@ mod page;
 pub mod profile;
 pub mod readme;
 pub mod report;
-mod small_table;
 mod terminal;
 pub mod thresholds;
 pub mod write;

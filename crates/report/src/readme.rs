@@ -12,7 +12,7 @@ use maud::html;
 use crate::charts::{self, Shown};
 use crate::group::describe;
 use crate::report::{self, Options, Report, ReportError, day};
-use crate::small_table::{NOTE, small_table};
+use crate::terminal::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
 use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::whole_file;

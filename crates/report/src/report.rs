@@ -16,8 +16,7 @@ use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::machine_results::MachineResults;
 use crossover_results::store::stored_results::StoredResults;
-use crossover_results::store::unreadable::Unreadable;
-use crossover_results::store::whole_file::FileError;
+use crossover_results::store::whole_file::{FileError, Unreadable};
 
 /// Which other machines a report uses.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Bench;
 use crate::model::record::{Activity, Sidecar};
 use crate::suite::host::Timed;
-use crate::suite::missing::Missing;
+use crate::suite::journal::Missing;
 use crate::suite::sampler::SampleSeries;
 use crate::timing::{Clock, TimingError};
 use crossover_words::sidecar::{

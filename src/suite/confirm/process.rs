@@ -12,6 +12,7 @@ use crate::suite::host::{Host, Timed};
 use crate::suite::sampling_plan::warm_up_in_turns;
 use crate::suite::verify::passes;
 use crate::timing::{LaunchState, catch_panic};
+use crate::workload::devices::Probe;
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_protocol::child::{self, Say};
@@ -105,10 +106,10 @@ impl AnyGroup {
         let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
         let several = self.on_several;
         let is_long = |state: Option<LaunchState>| state.is_some_and(|state| state.is_long);
-        let before = machine.shorten_launches(several)?;
+        let before = machine.launches(several, Probe::Shorten)?;
         let mut samples = in_turns(&mut contenders)?;
-        let is_longer = !is_long(before) && is_long(machine.launch_state(several)?);
-        if is_longer && !is_long(machine.shorten_launches(several)?) {
+        let is_longer = !is_long(before) && is_long(machine.launches(several, Probe::Read)?);
+        if is_longer && !is_long(machine.launches(several, Probe::Shorten)?) {
             samples = in_turns(&mut contenders)?;
         }
         let medians = rows
@@ -192,8 +193,8 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::model::Verified;
     use crate::model::cost::Cost;
-    use crate::model::verified::Verified;
     use crate::suite::group::{Group, Implementation};
     use crate::suite::sizes::Sizes;
     use crate::workload::routine::{Routine, Workload};

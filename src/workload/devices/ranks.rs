@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::device::Gpu;
 use crate::model::Verified;
-use crate::timing::{Announce, CudaTime};
+use crate::timing::{Announce, CudaTime, LaunchState, TimingError};
 use crate::workload::devices::all_reduce::{AllReduce, Identity, Results, of_this_process};
 use crate::workload::devices::{OnDevices, worst};
 use crate::workload::prepare::in_version;
@@ -39,10 +39,29 @@ enum Order {
     Run { routine: Option<u64>, runs: u64 },
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
-    /// Probe the launches, and restore long ones before if that is true. The reply is whether they are long.
-    Launches(bool),
+    /// Probe the launches. The reply is whether they are long.
+    Launches(Probe),
     /// Drop a routine.
     Drop(u64),
+}
+
+/// How the launches of a process are probed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Probe {
+    /// As they are.
+    Read,
+    /// Long ones are restored before.
+    Shorten,
+}
+
+impl Probe {
+    /// The launches on the device of this clock.
+    pub(crate) fn launches_of(self, time: &CudaTime) -> Result<Option<LaunchState>, TimingError> {
+        match self {
+            Probe::Read => time.launch_state(),
+            Probe::Shorten => time.shorten_launches(),
+        }
+    }
 }
 
 /// A [`Verified`] whose numbers may be NaN: the bits of error and bound, and the method.
@@ -119,13 +138,12 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
     Ok(())
 }
 
-/// Has the other ranks probe their launches, and restore long ones before if `shortens`. Returns whether those of one
-/// are long. No rank is in a sum meanwhile: each has replied to the last order, and waits for the next one.
-pub(crate) fn launches_of_ranks(gpu: &Gpu, shortens: bool) -> Result<bool, RoutineError> {
+/// Has the other ranks probe their launches. Returns whether those of one are long. No rank is in a sum meanwhile: each has replied to the last order, and waits for the next one.
+pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: Probe) -> Result<bool, RoutineError> {
     let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
         return Ok(false);
     };
-    let others = ranks.ask::<bool>(&Order::Launches(shortens))?;
+    let others = ranks.ask::<bool>(&Order::Launches(probe))?;
     Ok(others.contains(&true))
 }
 
@@ -278,12 +296,9 @@ impl Follower {
                 let bits = |it: Verified| (it.error.to_bits(), it.bound.to_bits(), it.method);
                 Ok(serde_json::to_value(verified.map(bits))?)
             }
-            Order::Launches(shortens) => {
-                let probe = |time: &CudaTime| match shortens {
-                    true => time.shorten_launches(),
-                    false => time.launch_state(),
-                };
-                let state = self.time.as_ref().map(probe).transpose()?.flatten();
+            Order::Launches(probe) => {
+                let state = self.time.as_ref().map(|time| probe.launches_of(time));
+                let state = state.transpose()?.flatten();
                 Ok(state.is_some_and(|state| state.is_long).into())
             }
             Order::Drop(of) => {

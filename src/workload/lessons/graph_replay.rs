@@ -19,7 +19,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
-use crate::workload::prepare::{Prepared, Stream, elementwise, kernels, seed};
+use crate::workload::prepare::{
+    ELEMENTWISE_THREADS, Prepared, Stream, elementwise_blocks, kernels, seed,
+};
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crossover_arithmetic::error::largest;
 
@@ -243,8 +245,8 @@ fn links(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Prep
         true => gpu.function(&FUSED, "chain_fused")?,
         false => gpu.function(&CHAIN, "chain_link")?,
     };
-    let grid = (elementwise::blocks(n)?, 1, 1);
-    let new = || Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1));
+    let grid = (elementwise_blocks(n)?, 1, 1);
+    let new = || Launch::new(function.clone(), grid, (ELEMENTWISE_THREADS, 1, 1));
     // SAFETY: the arguments are those of the kernel, and x and y hold n elements each.
     unsafe {
         if is_fused {

@@ -11,7 +11,8 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, Host, HostMemory, Prepared, Steps, Stream, Threads, elementwise, kernels, uniform, wide,
+    Device, ELEMENTWISE_THREADS, Host, HostMemory, Prepared, Steps, Stream, Threads,
+    elementwise_blocks, kernels, uniform, wide,
 };
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crate::workload::simple;
@@ -143,7 +144,7 @@ pub fn pipeline(
     let buffers = [work.output::<f32>(n)?, work.output::<f32>(n)?];
     // For values that are read back, and for the steps on the CPU.
     let host = work.host_output(HostMemory::Pinned, f32::NAN, n)?;
-    let grid = (elementwise::blocks(n as u64)?, 1, 1);
+    let grid = (elementwise_blocks(n as u64)?, 1, 1);
     let threads = Rc::new(match launching {
         Launches::PartlyOnCpu => Threads::all(),
         _ => Threads::One,
@@ -160,7 +161,7 @@ pub fn pipeline(
             // SAFETY: the routine owns the arrays and the host memory, of `n` values each.
             unsafe { step_on_cpu(steps, [from, to], host, threads.clone()) };
         } else {
-            let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
+            let launch = Launch::new(function.clone(), grid, (ELEMENTWISE_THREADS, 1, 1))
                 .arg(to.address)
                 .arg(from.address)
                 .arg(A)

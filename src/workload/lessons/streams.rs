@@ -12,7 +12,7 @@ use crate::device::Gpu;
 use crate::model::Launches;
 use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
-use crate::workload::prepare::pieces::cut;
+use crate::workload::prepare::end_to_end::cut;
 use crate::workload::prepare::{HostMemory, Prepared, Steps, Stream};
 use crate::workload::routine::{Result, Routine};
 

@@ -3,13 +3,12 @@
 
 pub mod cpu;
 pub mod gpu;
-mod kernel;
 mod problem;
 mod verify;
 
 pub use crossover_arithmetic::Isa;
-pub(super) use kernel::FUSED;
-pub use kernel::NESTED_SINE;
+pub(super) use gpu::FUSED;
+pub use gpu::NESTED_SINE;
 pub(super) use problem::POISON;
 pub use problem::{
     NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel, cost_vector,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
-use crate::workload::nested_sine::kernel::NESTED_SINE;
+use crate::workload::nested_sine::gpu::NESTED_SINE;
 use crate::workload::prepare::{in_blocks, seed};
 use crate::workload::routine::{Workload, visit_numbers};
 use crossover_arithmetic::sine;

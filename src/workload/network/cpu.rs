@@ -7,11 +7,11 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::model::Verified;
-use crate::workload::network::attention::attention;
 use crate::workload::network::model::{Layer, LayerKind, Linear, Model};
-use crate::workload::network::operations::{add_bias, relu_backward, sum_rows, transpose};
+use crate::workload::network::operations::{
+    add_bias, add_with_bias, attention, embed, layer_norm, relu_backward, sum_rows, transpose,
+};
 use crate::workload::network::products::{Products, matrix, matrix_mut};
-use crate::workload::network::rows::{add_with_bias, embed, layer_norm};
 use crate::workload::routine::{Result, Routine};
 
 /// A network with its activations.

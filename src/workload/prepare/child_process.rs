@@ -11,11 +11,12 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crossover_protocol::child;
+use crossover_words::text::with_causes;
+
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
-use crossover_protocol::child;
-use crossover_words::text::with_causes;
 
 /// Number of processes: as many as Criterion's samples. A further sample reuses the first process's
 /// time.

@@ -5,7 +5,7 @@ use std::fmt;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::prepare::Threads;
-use crate::workload::product::element::Element;
+use crate::workload::product::cpu::Element;
 use crossover_arithmetic::direct;
 
 /// A library, or code of our own, that multiplies on one thread.

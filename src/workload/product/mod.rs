@@ -4,21 +4,18 @@
 mod cpu;
 mod cublas;
 mod cublaslt;
-mod element;
 mod few_rows;
-mod format;
 mod gpu;
 mod grid;
 mod shape;
 mod tile;
 
+pub use cpu::Element;
 pub(crate) use cpu::{CpuPlan, LONG, PER_THREAD, candidates, products};
 pub(crate) use cublaslt::{CUBLAS_WORKSPACE, Workspace};
-pub use element::Element;
 pub(crate) use few_rows::FEW_ROWS;
-pub(crate) use format::{FP8_SCALE, properties};
 pub(crate) use gpu::{GpuPlan, fastest};
 pub(crate) use grid::{Library, loops};
 pub use shape::Shape;
-pub(crate) use shape::{Matrix, Product};
+pub(crate) use shape::{FP8_SCALE, Matrix, Product, properties};
 pub(crate) use tile::{LINEAR, MATMUL, TILES, Tile, fitting};

@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::prepare::pieces::cut;
+use crate::workload::prepare::end_to_end::cut;
 use crate::workload::prepare::{
     Buffers, EndToEnd, HostMemory, Prepared, Stage, Stages, end_to_end,
 };

@@ -8,8 +8,8 @@ use crate::model::Format;
 use crate::workload::network::model::{HEAD, HEADS, Layer, LayerKind, Linear, SEQUENCE, WIDTH};
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::network::{
+    operations::{embed, layer_norm},
     products::matrix,
-    rows::{embed, layer_norm},
 };
 use crate::workload::prepare::Threads;
 use crate::workload::routine::Workload;

@@ -4,9 +4,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use crate::analyses::is_analysed_at;
 use crate::case::{Case, Launching, Median, RunPair};
-use crate::evidence::Drift;
+use crate::evidence::{Drift, is_analysed_at};
 use crate::judge::{Judged, judge};
 use crate::verdict::{Location, Options, Verdict};
 use crossover_results::model::id::Device;

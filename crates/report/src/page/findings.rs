@@ -7,8 +7,7 @@ use maud::{Markup, html};
 use crate::page::link::{self, safe};
 use crate::page::table::{self, named, number, permalink, table, text};
 use crate::report::Report;
-use crossover_results::analysis::findings::finding::{Finding, Gain, Rows, gains};
-use crossover_results::analysis::findings::technique::Technique;
+use crossover_results::analysis::findings::finding::{Finding, Gain, Rows, Technique, gains};
 use crossover_words::units;
 
 /// Places listed for each technique; further ones are counted.

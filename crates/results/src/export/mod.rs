@@ -18,8 +18,7 @@ use crate::store::curves::{Benchmark, Series};
 use crate::store::layout::SIDECAR;
 use crate::store::machine_record::{self, EXTENSION, KIND, SCHEMA};
 use crate::store::machine_results::{MachineResults, NOT_REACHED};
-use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{self, FileError};
+use crate::store::whole_file::{self, FileError, Unreadable};
 
 /// The record that a report writes beside its page.
 pub const BESIDE_THE_PAGE: &str = "record.json.gz";

@@ -12,18 +12,16 @@ pub mod id;
 pub mod record;
 pub mod role;
 pub mod telemetry;
-pub mod verified;
 
 pub use cost::{Cost, LinkBytes};
 pub use environment::{Cpu, Environment, FurtherGpu, GpuInfo, GpuLink, PcieLink};
 pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Failure, PairedTimes, RunRecord, SCHEMA,
-    Sidecar, Skip,
+    Sidecar, Skip, Verified,
 };
 pub use role::{
     Allocator, CopyDirection, Devices, Exchange, Format, Launches, Library, Measures, Phase,
     Residency, Role, Split, Threads,
 };
 pub use telemetry::{DeviceState, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
-pub use verified::Verified;

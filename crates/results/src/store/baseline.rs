@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::model::record::RunRecord;
-use crate::store::layout::{earlier, keeps};
+use crate::store::layout::{earlier, is_result, keeps, walk};
 use crate::store::runs;
 use crate::store::sampled::{Sampled, id_of};
-use crate::store::unreadable::Unreadable;
-use crate::store::walk::{is_result, walk};
+use crate::store::whole_file::Unreadable;
 
 /// One baseline, read.
 #[derive(Clone, Debug, Default)]

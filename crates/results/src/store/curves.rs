@@ -8,16 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device, Id, NotAnId};
-use crate::model::record::Sidecar;
+use crate::model::record::{Sidecar, Verified};
 use crate::model::role::{Devices, Launches, Measures, Residency, Role};
 use crate::model::telemetry::Telemetry;
-use crate::model::verified::Verified;
 use crate::statistics::between_processes::{BetweenProcesses, Class, of_gated};
 use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crate::statistics::positive;
 use crate::statistics::spread::TWO_SIDED_95;
 use crate::store::sampled::Sampled;
-use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::Unreadable;
 use crossover_words::Clock;
 
 /// One result of Criterion with what our sidecar knows about it. The record of a machine holds it in

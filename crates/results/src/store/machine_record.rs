@@ -16,8 +16,7 @@ use crate::model::record::RunRecord;
 use crate::store::curves::Benchmark;
 use crate::store::profiles::Profiled;
 use crate::store::stored_results::StoredResults;
-use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, of_schema, read_bytes, write_atomic};
+use crate::store::whole_file::{FileError, Unreadable, of_schema, read_bytes, write_atomic};
 use crossover_profile::Profile;
 use crossover_words::text::is_plain;
 

@@ -15,12 +15,11 @@ use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRe
 use crate::statistics::between_processes::BetweenProcesses;
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, gather};
+use crate::store::layout::paths_in;
 use crate::store::machine_record;
 use crate::store::profiles::Profiled;
 use crate::store::stored_results::StoredResults;
-use crate::store::unreadable::Unreadable;
-use crate::store::walk::paths_in;
-use crate::store::whole_file::FileError;
+use crate::store::whole_file::{FileError, Unreadable};
 use crossover_words::text::visible;
 
 /// Why a benchmark that an unfinished run planned has no result of it.

@@ -15,6 +15,4 @@ pub mod runs;
 pub mod sampled;
 pub mod source;
 pub mod stored_results;
-pub mod unreadable;
-pub mod walk;
 pub mod whole_file;

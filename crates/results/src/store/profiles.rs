@@ -4,10 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Id, NotAnId};
-use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
-use crate::store::unreadable::Unreadable;
-use crate::store::walk::walk;
-use crate::store::whole_file::{FileError, read_json};
+use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE, walk};
+use crate::store::whole_file::{FileError, Unreadable, read_json};
 use crossover_profile::{Profile, SCHEMA};
 
 /// Upper bound on the bytes of a file that is read; the recorder writes far less.

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::model::record::{RunRecord, SCHEMA};
-use crate::store::layout::RUNS;
-use crate::store::unreadable::Unreadable;
-use crate::store::walk::paths_in;
-use crate::store::whole_file::{FileError, read_json, write_json};
+use crate::store::layout::{RUNS, paths_in};
+use crate::store::whole_file::{FileError, Unreadable, read_json, write_json};
 use crossover_words::sidecar::digest;
 
 /// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.

@@ -16,9 +16,8 @@ use crate::model::record::Sidecar;
 use crate::statistics::positive;
 use crate::statistics::unsteady::unsteady;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, keeps};
-use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::{
-    FileError, make_visible, read_bytes, read_json_as_it_stands, write_json,
+    FileError, Unreadable, make_visible, read_bytes, read_json_as_it_stands, write_json,
 };
 use crossover_words::Clock;
 use crossover_words::sidecar::{self, LaunchConstant, digest};

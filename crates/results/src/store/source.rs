@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::store::layout::NEW;
-use crate::store::walk::baselines;
+use crate::store::layout::{NEW, baselines};
 use crossover_words::text::visible;
 
 /// One baseline in one results folder.

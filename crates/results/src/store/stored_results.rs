@@ -8,14 +8,13 @@ use std::slice;
 
 use rayon::prelude::*;
 
-use crate::model::record::RunRecord;
-use crate::model::verified::Verified;
+use crate::model::record::{RunRecord, Verified};
 use crate::store::baseline::Baseline;
 use crate::store::curves::Benchmark;
 use crate::store::layout::NEW;
 use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
-use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::Unreadable;
 use crossover_words::units::counted;
 
 /// Groups that the suite had in earlier versions. Their names are not used again.

@@ -1,17 +1,18 @@
 //! Reading and writing a file whole: no reader ever sees half of one, and an error names its
-//! path.
+//! path. What could not be read is named, in the form that the report, the comparison and the export print.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::store::layout::{CHANGE, ESTIMATES, REPORT, SAMPLE, TEMPORARY};
-use crate::store::unreadable::Unreadable;
 use crossover_words::files::{self, check_schema, replace};
 use crossover_words::text::{is_plain, visible};
+
+use crate::store::layout::{CHANGE, ESTIMATES, REPORT, SAMPLE, TEMPORARY};
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -226,6 +227,32 @@ pub(super) fn make_visible(value: &mut Value) {
             fields.values_mut().for_each(make_visible);
         }
         _ => {}
+    }
+}
+
+/// Something that was left out while reading, and why. Both texts are safe to show, whatever the
+/// name of the folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// The file, folder or id.
+    pub what: String,
+    /// The cause, and the remedy where there is one.
+    pub reason: String,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.reason)
+    }
+}
+
+impl Unreadable {
+    /// A file or result that could not be read, and why.
+    pub fn new(what: impl ToString, reason: impl ToString) -> Self {
+        Self {
+            what: visible(&what.to_string()),
+            reason: visible(&reason.to_string()),
+        }
     }
 }
 

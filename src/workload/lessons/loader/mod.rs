@@ -4,11 +4,8 @@
 //!
 //! The size is the bytes of a batch; one iteration is an epoch of [`BATCHES`] of them.
 
-mod consumer;
 mod epoch;
-mod images;
 mod problem;
 
 pub use epoch::{Feed, epoch};
-pub use images::{BATCHES, IMAGE};
-pub use problem::{LOADER, Loader, cost};
+pub use problem::{BATCHES, IMAGE, LOADER, Loader, cost};

@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::analysis::answer::curve::Gap;
+use crate::analysis::answer::curve::{Gap, ON_EITHER_SIDE, centre};
 use crate::analysis::answer::estimate::{
     Crossing, FEWEST_PROCESSES, Samples, at_each_size, estimates, half_width,
 };
 use crate::analysis::answer::kind::Speedup;
-use crate::analysis::answer::root::{ON_EITHER_SIDE, centre};
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;

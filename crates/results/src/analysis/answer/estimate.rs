@@ -11,9 +11,8 @@
 //! ([`Spread`]) by that of other questions about data in the same place. One process shows no spread:
 //! its interval is that of its benchmarks.
 
-use crate::analysis::answer::curve::Gap;
+use crate::analysis::answer::curve::{Gap, Root, last_lost, middle, near};
 use crate::analysis::answer::kind::{Speedup, WinnerChange, is_close, kind, winner};
-use crate::analysis::answer::root::{Root, last_lost, middle, near};
 use crate::model::role::Residency;
 use crate::statistics::mean;
 use crate::statistics::median::median;

@@ -9,7 +9,6 @@ pub mod crossover_answer;
 pub mod curve;
 pub mod estimate;
 pub mod kind;
-mod root;
 pub mod time_table;
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 
 use crate::analysis::answer::answer_in_words::{largest, wins};
 use crate::analysis::answer::crossover_answer::{CrossoverAnswer, headlines, of_several};
-use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::findings::technique::Technique;
+use crate::analysis::findings::finding::{Context, Finding, Technique};
 use crate::model::role::Devices;
 use crate::store::curves::{Group, Series};
 use crossover_words::units;

@@ -1,8 +1,7 @@
 //! The gains of a loader by pinning, prefetching and more threads, and the share of time in which a
 //! kernel ran.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu};
-use crate::analysis::findings::technique::Technique;
+use crate::analysis::findings::finding::{Context, Finding, Technique, gpu};
 use crate::model::role::{Measures, Residency, Role};
 use crate::store::curves::{Benchmark, Group};
 use crossover_words::Clock::Wall;

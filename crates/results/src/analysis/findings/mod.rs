@@ -14,7 +14,6 @@ mod timing;
 mod transfers;
 
 pub mod finding;
-pub mod technique;
 
 use std::collections::BTreeMap;
 

@@ -1,14 +1,12 @@
 //! The gain and cost of lower precision: time, error and energy by number format.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
-use crate::analysis::findings::technique::Technique;
+use crate::analysis::findings::finding::{Context, Finding, Technique, gpu, sentence};
 use crate::analysis::telemetry;
+use crate::model::record::Verified;
 use crate::model::role::{Format, Role};
-use crate::model::verified::Verified;
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, Series};
-use crossover_words::Clock;
-use crossover_words::units;
+use crossover_words::{Clock, units};
 
 /// f32 and each narrower format at the largest size at which any of those was measured.
 pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {

@@ -1,9 +1,10 @@
 //! The fixed cost of a copy between host and device, the share of transfers in end-to-end time, and
 //! what an exchange of data between GPUs costs.
 
-use crate::analysis::findings::finding::{Context, Finding, fastest, gpu, resident, sentence};
+use crate::analysis::findings::finding::{
+    Context, Finding, Technique, fastest, gpu, resident, sentence,
+};
 use crate::analysis::findings::lessons::plain;
-use crate::analysis::findings::technique::Technique;
 use crate::model::record::DEVICES;
 use crate::model::role::{CopyDirection, Exchange, Measures, Residency};
 use crate::store::curves::{Benchmark, Group, Series};

@@ -10,4 +10,3 @@ mod monitor;
 mod precision;
 mod shapes;
 mod sine;
-mod streams;

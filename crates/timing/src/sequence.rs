@@ -267,21 +267,62 @@ mod tests {
         calls.split(' ').collect()
     }
 
-    #[test]
-    fn gated_order() {
-        let mut t = Fake::default();
-        assert_eq!(gated(&mut t, 2, 8).unwrap(), 20.0);
-        assert_eq!(
-            t.calls,
-            said("close start launch launch end open wait elapsed")
-        );
-    }
+    type Run = fn(&mut Fake) -> Result<f64, TimingError>;
+
+    /// Each sequence with its calls and its time: 10 ns a launch by events, 1 ns between two looks at the host's clock.
+    const ORDERS: [(Run, &str, f64); 9] = [
+        (|t| load(t).map(|()| 0.0), "launch end wait", 0.0),
+        (
+            |t| events(t, 3),
+            "start launch launch launch end wait elapsed",
+            30.0,
+        ),
+        (
+            |t| gated(t, 2, 8),
+            "close start launch launch end open wait elapsed",
+            20.0,
+        ),
+        (
+            |t| gated(t, 3, 2),
+            "close start launch launch end open wait elapsed close start launch end open wait elapsed",
+            30.0,
+        ),
+        // The flush is outside of each window.
+        (
+            |t| cold(t, 2, true),
+            "flush close start launch end open wait elapsed flush close start launch end open wait elapsed",
+            20.0,
+        ),
+        (
+            |t| cold(t, 1, false),
+            "flush start launch end wait elapsed",
+            10.0,
+        ),
+        (
+            |t| wall(t, 2, false),
+            "synchronize now launch synchronize launch synchronize now",
+            1.0,
+        ),
+        (
+            |t| wall(t, 2, true),
+            "synchronize now launch launch synchronize now",
+            1.0,
+        ),
+        // Nothing waits within a window.
+        (
+            |t| submit(t, 3, 2),
+            "synchronize now launch launch now synchronize now launch now synchronize",
+            3_002.0,
+        ),
+    ];
 
     #[test]
-    fn loading_is_awaited_and_not_timed() {
-        let mut t = Fake::default();
-        load(&mut t).unwrap();
-        assert_eq!(t.calls, said("launch end wait"));
+    fn each_sequence_has_its_order_and_its_time() {
+        for (run, order, ns) in ORDERS {
+            let mut t = Fake::default();
+            assert_eq!(run(&mut t).unwrap(), ns, "{order}");
+            assert_eq!(t.calls, said(order));
+        }
     }
 
     #[test]
@@ -293,58 +334,8 @@ mod tests {
     }
 
     #[test]
-    fn events_order_has_no_gate() {
-        let mut t = Fake::default();
-        assert_eq!(events(&mut t, 3).unwrap(), 30.0);
-        assert_eq!(t.calls, said("start launch launch launch end wait elapsed"));
-    }
-
-    #[test]
-    fn the_wall_clock_waits_once_for_each_iteration() {
-        let mut t = Fake::default();
-        assert_eq!(wall(&mut t, 2, false).unwrap(), 1.0);
-        let order = said("synchronize now launch synchronize launch synchronize now");
-        assert_eq!(t.calls, order);
-        let mut t = Fake::default();
-        assert_eq!(wall(&mut t, 2, true).unwrap(), 1.0);
-        let order = said("synchronize now launch launch synchronize now");
-        assert_eq!(t.calls, order);
-    }
-
-    #[test]
-    fn submitting_waits_before_each_batch_and_after_the_last_outside_the_window() {
-        let mut t = Fake::default();
-        submit(&mut t, 3, 2).unwrap();
-        let first = said("synchronize now launch launch now");
-        let second = said("synchronize now launch now synchronize");
-        assert_eq!(t.calls, [first, second].concat());
-    }
-
-    #[test]
-    fn cold_flushes_before_each_window_and_outside_it() {
-        let mut t = Fake::default();
-        assert_eq!(cold(&mut t, 2, true).unwrap(), 20.0);
-        let one = said("flush close start launch end open wait elapsed");
-        assert_eq!(t.calls, one.repeat(2));
-        let mut t = Fake::default();
-        cold(&mut t, 1, false).unwrap();
-        assert_eq!(t.calls, said("flush start launch end wait elapsed"));
-    }
-
-    #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
-        type Run = fn(&mut Fake) -> Result<f64, TimingError>;
-        let runs: [Run; 8] = [
-            |t| load(t).map(|()| 0.0),
-            |t| events(t, 3),
-            |t| gated(t, 5, 2),
-            |t| cold(t, 2, true),
-            |t| cold(t, 2, false),
-            |t| wall(t, 2, false),
-            |t| wall(t, 2, true),
-            |t| submit(t, 3, 2),
-        ];
-        for run in runs {
+        for (run, ..) in ORDERS {
             let mut clean = Fake::default();
             run(&mut clean).unwrap();
             let fallible: Vec<usize> = (0..clean.calls.len())

@@ -14,55 +14,131 @@ use crossover_timing::{
     BoxError, Clock, CudaError, CudaTime, GateMode, Launch, TimingError, bind, open,
 };
 
-use crate::device::{Opened, TestResult, function, middle};
+use crate::device::{Opened, READ, TestResult, function, middle};
 
+const ITERATIONS: u64 = 20;
+
+/// Measures a routine on each clock, and replays it as a graph on two of them.
+fn on_each_clock(
+    time: &CudaTime,
+    mut routine: impl FnMut() -> Result<(), BoxError>,
+) -> Vec<(String, Result<f64, TimingError>)> {
+    let mut times = Vec::new();
+    for &clock in Clock::ALL {
+        let total = (time.measure_launches(clock, 1, 1, &mut routine))
+            .and_then(|_| time.measure_launches(clock, ITERATIONS, 1, &mut routine));
+        times.push((clock.to_string(), total));
+    }
+    for clock in [Clock::EventsGated, Clock::EventsCold] {
+        let total = (time.measure_graph(clock, 1, &mut routine))
+            .and_then(|_| time.measure_graph(clock, ITERATIONS, &mut routine));
+        times.push((format!("graph on {clock}"), total));
+    }
+    for (name, total) in &mut times {
+        *total = std::mem::replace(total, Ok(0.0)).map(|ns| ns / ITERATIONS as f64);
+        println!("{name}: {total:?}");
+    }
+    times
+}
+
+/// On a second stream, and on a second device if there is one.
 #[test]
-#[ignore = "needs two CUDA devices"]
-fn work_on_a_second_device_is_an_error_on_every_clock() -> TestResult {
-    const SETTLED: u32 = 1_000;
+#[ignore = "needs a CUDA device"]
+fn work_elsewhere_is_an_error_on_every_clock() -> TestResult {
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
-    let settling = || -> TestResult<u128> {
-        let begun = Instant::now();
-        for _ in 0..SETTLED {
-            time.settle()?;
-        }
-        Ok(begun.elapsed().as_nanos() / u128::from(SETTLED))
-    };
-    println!("waiting after a sample: {} ns", settling()?);
-    let Ok(elsewhere) = CudaContext::new(1) else {
-        println!("(skipped: there is one device)");
-        return Ok(());
-    };
-    println!("with a second device in use: {} ns", settling()?);
-    let other = elsewhere.new_stream()?;
-    let module = elsewhere.load_module(Ptx::from_src(include_str!("../src/gate.ptx")))?;
-    let spin = Launch::new(
-        module.load_function("crossover_spin")?,
-        (1, 1, 1),
-        (1, 1, 1),
-    )
-    .arg(1_000_000u64);
-    bind(stream.context())?;
     let empty = time.empty_kernel().expect("opened on a device");
-    let hidden = || -> Result<(), CudaError> {
-        // SAFETY: the kernel takes no arguments.
-        unsafe { empty.launch(stream) }?;
-        bind(&elsewhere)?;
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { spin.launch(&other) }?;
-        bind(stream.context())
-    };
-    for &clock in Clock::ALL {
-        let error = time.measure(clock, 10, hidden).expect_err("it is hidden");
-        println!("{clock}: {error}");
-        assert!(matches!(error, TimingError::WorkElsewhere { .. }));
+    for ordinal in 0..=1 {
+        let Ok(elsewhere) = CudaContext::new(ordinal) else {
+            println!("(skipped: there is one device)");
+            continue;
+        };
+        let other = elsewhere.new_stream()?;
+        let module = elsewhere.load_module(Ptx::from_src(include_str!("../src/gate.ptx")))?;
+        let spin = module.load_function("crossover_spin")?;
+        let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(1_000_000u64);
+        bind(stream.context())?;
+        let hidden = || -> Result<(), BoxError> {
+            // SAFETY: the kernel takes no arguments.
+            unsafe { empty.launch(stream) }?;
+            bind(&elsewhere)?;
+            // SAFETY: the kernel takes one 64-bit number.
+            unsafe { spin.launch(&other) }?;
+            Ok(bind(stream.context())?)
+        };
+        for (name, measured) in on_each_clock(time, hidden) {
+            let is_found = matches!(measured, Err(TimingError::WorkElsewhere { .. }));
+            assert!(is_found, "{name}, device {ordinal}: {measured:?}");
+        }
         time.ignore_other_streams(true);
-        let ns = time.measure(clock, 10, hidden)? / 10.0;
-        println!("{clock}, ignored: {ns:.0} ns");
+        let ns = time.measure_launches(Clock::EventsGated, ITERATIONS, 1, hidden)?;
+        println!("ignored: {:.0} ns", ns / ITERATIONS as f64);
         time.settle()?;
         time.ignore_other_streams(false);
     }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_second_stream_that_is_joined_is_timed_on_every_clock() -> TestResult {
+    const LONG: f64 = 200_000.0;
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    let other = stream.context().new_stream()?;
+    let (short, long) = (device.spin(1_000)?, device.spin(LONG as u64)?);
+    let (forked, joined) = (stream.record_event(None)?, other.record_event(None)?);
+    let routine = || -> Result<(), BoxError> {
+        forked.record(stream)?;
+        other.wait(&forked)?;
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { long.launch(&other) }?;
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { short.launch(stream) }?;
+        joined.record(&other)?;
+        Ok(stream.wait(&joined)?)
+    };
+    for (name, measured) in on_each_clock(time, routine) {
+        // Launches, events and the wait of one stream for the other come on top.
+        let (ns, expected) = (measured?, LONG..LONG + 60_000.0);
+        assert!(name == "submit" || expected.contains(&ns), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_graph_takes_rotating_inputs_in_turn() -> TestResult {
+    const BYTES: usize = 8 << 20;
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    let kernel = function(time, READ, "read")?;
+    let mut sink = stream.alloc_zeros::<f32>(1)?;
+    let mut inputs = time.rotating(BYTES, |_| stream.alloc_zeros::<u8>(BYTES))?;
+    let rounds = 10 * inputs.copies().len() as u64;
+    let n = (BYTES / 4) as u64;
+    let mut read = |from: &CudaSlice<u8>| {
+        let mut launch = stream.launch_builder(&kernel);
+        launch.arg(from).arg(&n).arg(&mut sink);
+        // SAFETY: the kernel reads `n` floats of the first, and may write one to the last.
+        unsafe { launch.launch(LaunchConfig::for_num_elems(1 << 16)) }.map(drop)
+    };
+    let one = stream.alloc_zeros::<u8>(BYTES)?;
+    let clock = Clock::EventsGated;
+    let each = |total: f64| total / rounds as f64;
+    time.measure_graph(clock, 1, || read(&one))?;
+    let warm = each(time.measure_graph(clock, rounds, || read(&one))?);
+    let launched = each(time.measure_launches(clock, rounds, 1, || read(inputs.next_copy()))?);
+    let replayed = each(time.measure_graph(clock, rounds, || read(inputs.next_copy()))?);
+    println!(
+        "8 MiB: warm replay {warm:.0} ns, in turn {launched:.0} ns, replayed {replayed:.0} ns"
+    );
+    assert!(
+        replayed > 1.1 * warm,
+        "the replays find their inputs in the cache"
+    );
+    let apart = (replayed - launched).abs();
+    assert!(apart < 0.15 * launched + 2_000.0, "{apart} ns apart");
     Ok(())
 }
 

@@ -130,13 +130,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_threads_try_smaller_products() {
-        let tried = |n| [1, 2, 7, 8, 64].map(|threads| tried_order(n, threads));
-        assert_eq!(tried(300), [300; 5]);
-        assert_eq!(tried(8192), [1024, 1024, 1024, 2048, 2048]);
-    }
-
-    #[test]
     fn best_says_what_it_chose() {
         for n in [4, 64] {
             let threads = rayon::current_num_threads();

@@ -181,13 +181,6 @@ mod tests {
     }
 
     #[test]
-    fn the_calling_thread_counts() {
-        assert_eq!(Threads::up_to(0).count(), 1);
-        assert_eq!(Threads::up_to(1).count(), 1);
-        assert_eq!(Threads::up_to(3).count(), 3);
-    }
-
-    #[test]
     fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
         let threads = Threads::up_to(3);
         let panics = |item: usize| assert_ne!(item, 5, "the fifth");

@@ -1,8 +1,6 @@
 //! The page on screens of several kinds: without scripts, with odd names, with timelines, and that of the
 //! committed record.
 
-use std::fs;
-
 use serde_json::json;
 
 use crate::tests::browser::{of_group, on_the_committed_page, text, with_page};
@@ -65,7 +63,7 @@ fn names_from_files_stay_text() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_permalink_opens_where_it_was_taken_and_each_link_leads_somewhere() {
+fn a_permalink_opens_where_it_was_taken() {
     on_the_committed_page(|browser, page| {
         browser.open(&of_group(page, "matmul"))?;
         browser.eval("document.querySelector('#group-matmul .finding .permalink').click()")?;
@@ -74,24 +72,6 @@ fn a_permalink_opens_where_it_was_taken_and_each_link_leads_somewhere() {
         holds(&address.to_string(), &["\"#finding-matmul-"]);
         browser.reload()?;
         browser.until("(r => r.top >= 0 && r.top < innerHeight)(document.querySelector(':target').getBoundingClientRect())")?;
-        // Every link to a group's page leads to something on it, and every other one within its page.
-        let within = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))\
-                    .filter(h => !h.startsWith('#view:') && !document.getElementById(decodeURIComponent(h.slice(1))))";
-        assert_eq!(browser.eval(within)?, json!([]));
-        browser.open(page)?;
-        assert_eq!(browser.eval(within)?, json!([]));
-        let to_groups = "[...document.querySelectorAll('a[href^=\"groups/\"]')].map(a => a.getAttribute('href'))";
-        let links: Vec<String> = serde_json::from_value(browser.eval(to_groups)?)?;
-        for link in links {
-            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let html = fs::read_to_string(page.with_file_name(file))?;
-            let anchor = format!("id=\"{anchor}\"");
-            let is_view = anchor.starts_with("id=\"view:");
-            assert!(
-                anchor == "id=\"\"" || is_view || html.contains(&anchor),
-                "{link}"
-            );
-        }
         Ok(())
     });
 }

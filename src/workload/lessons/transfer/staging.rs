@@ -216,19 +216,3 @@ impl Slot {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_small_enough_for_every_thread_and_large_enough_for_a_copy() {
-        assert_eq!(block_bytes(1 << 10, 1), SMALLEST);
-        assert_eq!(block_bytes(1 << 30, 16), LARGEST);
-        assert_eq!(block_bytes(8 << 20, 16), 1 << 18);
-        assert_eq!(threads_to_try(1 << 10, 16), [1]);
-        assert_eq!(threads_to_try(8 << 20, 16), [1, 4, 8, 15]);
-        assert_eq!(threads_to_try(8 << 20, 2), [1]);
-        assert_eq!(threads_to_try(1 << 30, 16), [15]);
-    }
-}

@@ -338,38 +338,6 @@ mod tests {
     }
 
     #[test]
-    fn each_size_that_the_other_side_wins_counts_with_one_process_and_with_several() {
-        for (speedups, changes) in [
-            (&[2.0, 2.0, 2.0, 2.0, 2.0, 0.4][..], &[false][..]),
-            (&[0.4, 2.0, 2.0, 0.5, 0.5, 0.5], &[true, false]),
-            (&[3.0, 3.0, 0.3, 3.0, 3.0, 3.0, 3.0], &[false, true]),
-        ] {
-            for processes in [1, 3, 5] {
-                let time = |(process, at): (usize, usize)| {
-                    let sides = [(0, speedups[at]), (1, 1.0)];
-                    sides.map(|(side, ns)| Time {
-                        operation: "product".into(),
-                        place: Residency::Pinned,
-                        size: 8 << at,
-                        side,
-                        process: process.to_string(),
-                        ns: 1e4 * ns,
-                    })
-                };
-                let times = (0..processes).flat_map(|p| (0..speedups.len()).map(move |at| (p, at)));
-                let mut times: Vec<Time> = times.flat_map(time).collect();
-                twice_if_alone(&mut times, processes);
-                let crossing = of_times(&times).remove(0).crossing.unwrap();
-                let to_b: Vec<bool> = crossing.changes.iter().map(|change| change.to_b).collect();
-                assert_eq!(
-                    (crossing.answer, &to_b[..]),
-                    (CrossingKind::BothWays, changes)
-                );
-            }
-        }
-    }
-
-    #[test]
     fn a_size_of_one_side_alone_counts_for_neither() {
         for processes in [1, 5] {
             let mut times = table(Residency::Ordinary, processes, SIZES);

@@ -241,7 +241,6 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::tests::planted;
-    use crate::tests::simulated::Random;
     use crossover_results::model::Environment;
     use crossover_results::model::record::{RunRecord, Sidecar};
     use crossover_results::store::sampled::Sampled;
@@ -279,18 +278,16 @@ mod tests {
         }
     }
 
-    /// A run of 60 benchmarks of one clock, each `factor` times as long as usual.
-    fn many(clock: Clock, seed: u64, factor: impl Fn(usize) -> f64) -> Baseline {
-        let mut random = Random::seeded(seed);
-        let mut benchmark = |i: usize| {
-            let device = if clock == Clock::Wall { "cpu" } else { "gpu" };
-            let id = format!("a/{device}/b/{i}");
-            let shortest = if clock == Clock::Events { 5e3 } else { 1e5 };
-            let centre = (shortest + 20.0 * i as f64) * factor(i) * (1.0 + 0.003 * random.normal());
+    /// A run of 60 benchmarks of one clock, each `factor` times as long as usual, with small differences between runs.
+    fn many(run: u32, clock: Clock, factor: impl Fn(u32) -> f64) -> Baseline {
+        let shortest = if clock == Clock::Events { 5e3 } else { 1e5 };
+        let benchmark = |i: u32| {
+            let id = format!("a/gpu/b/{i}");
+            let process = 1.0 + 0.004 * f64::from(7 * i + 5 * run).sin();
+            let centre = factor(i) * (shortest + 20.0 * f64::from(i)) * process;
+            let samples = (0..20).map(|j| centre * (1.0 + 0.002 * f64::from(j).sin()));
             let sampled = Sampled {
-                ns: (0..20)
-                    .map(|_| centre * (1.0 + 0.002 * random.normal()))
-                    .collect(),
+                ns: samples.collect(),
                 clock: Some(clock),
                 sidecar: Some(Sidecar::of(&id, clock)),
                 ..Sampled::default()
@@ -298,16 +295,13 @@ mod tests {
             (id, sampled)
         };
         let mut run = Baseline::default();
-        run.results = (0..60).map(&mut benchmark).collect();
+        run.results = (0..60).map(benchmark).collect();
         run
     }
 
-    /// Benchmarks that are called slower or faster, and the number of undecided ones.
-    fn called(compared: &Comparison) -> Vec<(&str, Verdict)> {
-        let is_called =
-            |row: &&BenchmarkRow| [Verdict::Slower, Verdict::Faster].contains(&row.verdict);
-        let rows = compared.rows.iter().filter(is_called);
-        rows.map(|row| (row.id.as_str(), row.verdict)).collect()
+    /// Gated benchmarks, each `factor` times as long as usual.
+    fn gated(run: u32, factor: f64) -> Baseline {
+        many(run, Clock::EventsGated, |_| factor)
     }
 
     /// Compares with the usual options.
@@ -318,50 +312,36 @@ mod tests {
     /// Processes of one code: eager launches have modes, and a busy machine has outliers.
     #[test]
     fn one_pair_takes_no_mode_of_a_process_for_a_change() {
-        type Factors = fn(usize) -> f64;
-        let same: Factors = |_| 1.0;
-        let modes: Factors = |i| [1.65, 0.51, 1.3].get(i).copied().unwrap_or(1.0);
-        let outlier: Factors = |i| if i == 9 { 1.02 } else { 1.0 };
-        // One pair shows a change beyond the modes.
-        let far: Factors = |i| if i == 2 { 6.0 } else { 1.0 };
-        let slower = [("a/gpu/b/2", Verdict::Slower)];
-        for (clock, factors, found) in [
-            (Clock::Events, modes, &[][..]),
-            (Clock::EventsGated, outlier, &[]),
-            (Clock::Events, far, &slower),
+        let (eager, gated) = (Clock::Events, Clock::EventsGated);
+        for (pairs, clock, factors, called) in [
+            (1, eager, &[1.65, 0.51, 1.3][..], None),
+            (1, gated, &[1.02], None),
+            // One pair shows a change beyond the modes, and two that it is there in each process.
+            (1, eager, &[1.0, 6.0], Some("a/gpu/b/1")),
+            (2, eager, &[1.0, 1.2], Some("a/gpu/b/1")),
         ] {
-            let one = compared(&[many(clock, 1, same)], &[many(clock, 2, factors)]);
-            assert_eq!(called(&one), found, "{clock}");
+            let factor = |i| factors.get(i as usize).copied().unwrap_or(1.0);
+            let base: Vec<_> = (0..pairs)
+                .map(|run| many(2 * run, clock, |_| 1.0))
+                .collect();
+            let new: Vec<_> = (0..pairs)
+                .map(|run| many(2 * run + 1, clock, factor))
+                .collect();
+            let compared = compared(&base, &new);
+            let mut rows = compared.rows.iter();
+            let found = rows.find(|row| [Verdict::Slower, Verdict::Faster].contains(&row.verdict));
+            assert_eq!(
+                found.map(|row| row.id.as_str()),
+                called,
+                "{clock}, {factors:?}"
+            );
         }
-        // Two pairs show that the change is there in each process.
-        let sides: [Factors; 2] = [same, |i| if i == 2 { 1.2 } else { 1.0 }];
-        let [base, new] = [0, 1]
-            .map(|side| [0, 2].map(|pair| many(Clock::Events, side + pair, sides[side as usize])));
-        assert_eq!(called(&compared(&base, &new)), slower);
-    }
-
-    /// On a loaded machine differences of two runs thin out as Student's t with two degrees of freedom.
-    #[test]
-    fn one_pair_of_a_loaded_machine_takes_few_outliers_for_changes() {
-        let is_false = |seed: &u64| {
-            let mut random = Random::seeded(100 + seed);
-            let mut far = || (0.1 * random.normal() / (-random.uniform().ln()).sqrt()).exp();
-            let far: Vec<f64> = (0..60).map(|_| far()).collect();
-            let sides = [
-                many(Clock::Wall, 1 + seed, |_| 1.0),
-                many(Clock::Wall, 50 + seed, |i| far[i]),
-            ];
-            let [base, new] = sides.map(|side| [side]);
-            !called(&compared(&base, &new)).is_empty()
-        };
-        let number = (0..20).filter(is_false).count();
-        assert!(number <= 1, "{number} of 20");
     }
 
     #[test]
     fn unsteady_results_have_no_verdict_in_one_pair() {
         let id = "a/gpu/b/50";
-        let [base, mut new] = [1, 2].map(|seed| many(Clock::EventsGated, seed, |_| 1.0));
+        let [base, mut new] = [1, 2].map(|run| gated(run, 1.0));
         let samples = new.results.get_mut(id).unwrap().ns.iter_mut().enumerate();
         samples.for_each(|(i, ns)| *ns *= if i % 5 < 2 { 1.0 } else { 2.0 });
         let compared = compared(&[base], &[new]);
@@ -373,8 +353,7 @@ mod tests {
 
     #[test]
     fn a_shared_change_comes_first_and_is_contradicted_nowhere() {
-        let [base, new] =
-            [1.0, 1.8].map(|factor| [many(Clock::EventsGated, factor as u64, |_| factor)]);
+        let [base, new] = [(1, 1.0), (2, 1.8)].map(|(run, factor)| [gated(run, factor)]);
         let compared = compared(&base, &new);
         for text in [compared.text(false), compared.markdown().replace("\\", "")] {
             let doubt = text.find("benchmarks became about 80.").expect(&text);
@@ -389,8 +368,8 @@ mod tests {
 
     #[test]
     fn one_clean_commit_and_an_unknown_machine_stand_beside_the_counts() {
-        let run = |dirty, seed| {
-            let mut side = many(Clock::EventsGated, seed, |_| 1.0);
+        let run = |dirty, number| {
+            let mut side = gated(number, 1.0);
             let environment = Environment {
                 commit: Some("0123456789ab".to_owned()),
                 dirty: Some(dirty),
@@ -403,7 +382,7 @@ mod tests {
             side.runs.insert(String::new(), record);
             [side]
         };
-        let unknown = [many(Clock::EventsGated, 1, |_| 1.0)];
+        let unknown = [gated(1, 1.0)];
         for (base, dirty, shown) in [
             (run(false, 1), false, [true, false, false]),
             (run(false, 1), true, [false, false, false]),

@@ -252,6 +252,20 @@ fn true_changes_are_found() {
     }
 }
 
+#[test]
+fn one_pair_of_a_loaded_machine_takes_few_outliers_for_changes() {
+    let loaded = Machine {
+        spread: (0.002, 0.0),
+        drift: 0.07,
+        is_loaded: true,
+        common: 0.0,
+        unlike: 0.0,
+        ..WALL
+    };
+    let tally = tally_of(&loaded, 20, &[1.0; 60]);
+    assert!(tally.false_families <= 1, "{tally:?}");
+}
+
 /// Neither more often nor much less than 2.5 % of the time.
 #[test]
 fn a_change_by_the_threshold_is_called_the_same_as_often_as_is_promised() {

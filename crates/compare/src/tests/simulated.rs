@@ -47,6 +47,8 @@ pub(super) struct Machine {
     pub(super) drift: f64,
     /// By how much (a standard deviation of the logarithm) that differs between benchmarks.
     pub(super) unlike: f64,
+    /// Whether differences of two processes thin out as Student's t with two degrees of freedom.
+    pub(super) is_loaded: bool,
     /// Standard deviation between processes, all benchmarks alike.
     pub(super) common: f64,
     /// How likely a busy neighbour slows a benchmark in one process, by up to half.
@@ -116,6 +118,7 @@ pub(super) const GATED: Machine = Machine {
     location: Location::Median,
     drift: 0.0005,
     unlike: 0.0,
+    is_loaded: false,
     common: 0.0,
     busy: 0.0,
     orders: 0.0,
@@ -251,10 +254,17 @@ pub(super) struct Simulated<'m> {
 impl<'m> Simulated<'m> {
     pub(super) fn new(machine: &'m Machine, seed: u64, truths: Vec<f64>) -> Self {
         let mut random = Random::seeded(seed);
-        let drifts = truths
-            .iter()
-            .map(|_| machine.drift * (machine.unlike * random.normal()).exp())
-            .collect();
+        let drift = |_: &f64| {
+            let drift = machine.drift * (machine.unlike * random.normal()).exp();
+            let is_loaded = machine.is_loaded;
+            drift
+                / if is_loaded {
+                    (-random.uniform().ln()).sqrt()
+                } else {
+                    1.0
+                }
+        };
+        let drifts = truths.iter().map(drift).collect();
         let class = Class {
             clock: machine.clock,
             device: Some(machine.device),

@@ -26,8 +26,7 @@ use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS, recorded};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_machine::numa::Nodes;
-use crossover_machine::peers;
-use crossover_protocol::further::further_gpus;
+use crossover_machine::peers::{self, first_gpu, further_gpus};
 use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
 use crossover_system::OnCores;
@@ -134,7 +133,7 @@ impl Gpu {
     /// A setting with a bad value, and the absence of a device.
     pub fn named() -> Result<Self, BoxError> {
         let settings = Settings::from_env()?;
-        let gpu = Self::open(settings.probe()?.ordinal)?;
+        let gpu = Self::open(first_gpu(&settings)?.ordinal)?;
         Ok(gpu.with_further(further_gpus(&settings)?))
     }
 

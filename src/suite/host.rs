@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crossover_machine::absence::Absence;
 use crossover_machine::nvml::Monitor;
+use crossover_machine::peers::{first_gpu, further_gpus};
 use crossover_machine::{fingerprint, limits};
-use crossover_protocol::further::further_gpus;
 use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
 use crossover_words::units::time;
@@ -101,7 +101,9 @@ impl Host {
 
     /// The driver's properties of the device; creates no context.
     pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
-        self.probed.get_or_init(|| self.settings.probe()).as_ref()
+        self.probed
+            .get_or_init(|| first_gpu(&self.settings))
+            .as_ref()
     }
 
     /// The opened device, its stream attached to the clock.

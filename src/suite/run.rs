@@ -25,6 +25,7 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{BoxError, Clock, CudaTime};
 use crate::workload::routine::RoutineError;
+use crossover_machine::peers::is_only;
 use crossover_protocol::child::START;
 use crossover_protocol::filter::nearest_id;
 use crossover_protocol::rank::Rank;
@@ -70,7 +71,7 @@ impl Run {
             .map(|rank| OtherRanks::accept(rank, START))
             .transpose()?;
         if let Some(rank) = rank {
-            rank.choose_device(&mut settings)?;
+            rank.choose_device(&mut settings, is_only)?;
         }
         // The command that drives this process in turns has named them.
         if settings.turns.is_none() {

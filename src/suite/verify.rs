@@ -18,6 +18,7 @@ use crate::workload::choices::Choices;
 use crate::workload::routine::{Alteration, Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
+use crossover_machine::peers::first_gpu;
 use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;
 
@@ -49,7 +50,7 @@ impl AnyGroup {
                 compiled => drop(compiled?),
             }
         }
-        let device = Settings::from_env()?.probe();
+        let device = first_gpu(&Settings::from_env()?);
         let gpu = match device {
             Ok(_) if self.on_several => Gpu::named().map(Rc::new),
             Ok(device) => Gpu::open(device.ordinal).map(Rc::new).map_err(Into::into),

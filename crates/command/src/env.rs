@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 
 use crate::compare::results_folders;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
+use crossover_machine::peers::{first_gpu, further_gpus};
 use crossover_machine::{fingerprint, nccl};
-use crossover_protocol::further::further_gpus;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::{Environment, GpuLink};
 use crossover_results::model::record::{RunRecord, SCHEMA};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
-    let device = settings.probe();
+    let device = first_gpu(&settings);
     let further = further_gpus(&settings);
     let mut environment = fingerprint::collect(device.as_ref(), 0);
     if device.is_ok() {

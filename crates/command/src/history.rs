@@ -12,6 +12,7 @@ use crate::ab::{git_around, git_line};
 use crate::compare::results_folders;
 use crossover_compare::history::History;
 use crossover_machine::fingerprint;
+use crossover_machine::peers::first_gpu;
 use crossover_protocol::settings::Settings;
 use crossover_results::model::environment::Environment;
 use crossover_results::statistics::{mean, median::median};
@@ -80,7 +81,7 @@ pub(crate) struct HistoryArgs {
 pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     let environment = match args.place.machine {
         Some(_) => Environment::default(),
-        None => fingerprint::collect(Settings::from_env()?.probe().as_ref(), 0),
+        None => fingerprint::collect(first_gpu(&Settings::from_env()?).as_ref(), 0),
     };
     let folder = args.place.of(&environment)?;
     let (processes, problems) = history::read_all(&folder);
@@ -234,7 +235,7 @@ pub(crate) fn keep(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     let measured = results.runs.values().max_by_key(|run| &run.started);
     let mut environment = match measured {
         Some(run) => run.environment.clone(),
-        None => fingerprint::collect(Settings::from_env()?.probe().as_ref(), 0),
+        None => fingerprint::collect(first_gpu(&Settings::from_env()?).as_ref(), 0),
     };
     if environment.commit.is_none() {
         environment.commit = git(&["rev-parse", "HEAD"]);

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crossover_protocol::further;
+use crossover_machine::peers;
 use crossover_protocol::settings::unknown_variables;
 use crossover_words::text::{visible_lines, with_causes};
 
@@ -65,7 +65,7 @@ Exit codes: 0 success, 1 a benchmark is slower (or what --fail-on names) or a ru
 /// returns the exit code: 0; 1 if a benchmark is slower (or what `--fail-on` names) or a run failed;
 /// 2 if nothing could be done; 130 if the user interrupted.
 pub fn run() -> ExitCode {
-    if let Some(code) = further::answer() {
+    if let Some(code) = peers::answer() {
         return code;
     }
     let outcome = ab::record().or_else(ab::link).unwrap_or_else(subcommand);

@@ -5,8 +5,6 @@ use std::net::Ipv4Addr;
 
 use crate::settings::{FurtherDevices, Settings};
 use crate::turns::TURNS;
-use crossover_machine::peers;
-use crossover_timing::probe;
 
 /// The variables of rank, number of processes, rank within the host, and job. A launcher comes before Slurm,
 /// which may have started it.
@@ -149,16 +147,18 @@ impl Rank {
         (rank, self.size, self.job.clone())
     }
 
-    /// Has the settings name the GPU of this process alone.
+    /// Has the settings name the GPU of this process alone. `is_only` tells whether the process sees one.
     ///
     /// # Errors
     /// They name fewer GPUs than this host has processes.
-    pub fn choose_device(&self, settings: &mut Settings) -> Result<(), String> {
+    pub fn choose_device(
+        &self,
+        settings: &mut Settings,
+        is_only: impl Fn() -> bool,
+    ) -> Result<(), String> {
         let Some(first) = settings.device else {
             return Ok(());
         };
-        // A launcher may show each process only its own.
-        let is_only = || probe(0).is_ok() && peers::count().is_ok_and(|count| count == 1);
         settings.device = match &settings.further {
             FurtherDevices::Listed(others) if settings.device_named => {
                 let listed = [&[first], &others[..]].concat();
@@ -292,7 +292,8 @@ pub(crate) mod tests {
             settings.device_named = named.is_some();
             let (first, others) = named.unwrap_or_default();
             (settings.device, settings.further) = (Some(first), FurtherDevices::Listed(others));
-            rank.choose_device(&mut settings).map(|()| settings.device)
+            rank.choose_device(&mut settings, || false)
+                .map(|()| settings.device)
         };
         assert_eq!(device(Some((4, vec![6]))), Ok(Some(6)));
         let error = device(Some((4, Vec::new()))).unwrap_err();

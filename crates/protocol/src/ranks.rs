@@ -14,8 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::channel::{Channel, is_late, send};
-use crate::child::{GRACE, SILENCE};
+use crate::child::{Channel, GRACE, SILENCE, is_late, send};
 use crate::rank::{Greeting, Rank};
 use crossover_system::process::end_at_once;
 

@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::filter::meant;
-use crossover_machine::absence::Absence;
-use crossover_timing::{DeviceProperties, GateMode, probe};
+use crossover_timing::GateMode;
 
 /// The sizes that are run, and for how long each is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,19 +139,6 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// The driver's properties of the device that the settings name; creates no context.
-    ///
-    /// # Errors
-    /// The [`Absence`] that keeps it from being used.
-    pub fn probe(&self) -> Result<DeviceProperties, Absence> {
-        match self.device {
-            Some(ordinal) => Ok(probe(ordinal)?),
-            None => Err(Absence::SwitchedOff {
-                setting: "CROSSOVER_DEVICE=none",
-            }),
-        }
-    }
-
     /// The folder of the page.
     pub fn report_folder(&self) -> &Path {
         report_folder(&self.results)

@@ -17,6 +17,7 @@ use crate::workload::devices::{OnDevices, worst};
 use crate::workload::prepare::in_version;
 use crate::workload::routine::{Alteration, Result, Routine, RoutineError};
 use crossover_machine::nccl::{Nccl, UniqueId};
+use crossover_machine::peers::{first_gpu, is_only};
 use crossover_protocol::child::START;
 use crossover_protocol::rank::Rank;
 use crossover_protocol::ranks::{OtherRanks, RankLink};
@@ -252,8 +253,8 @@ impl Follower {
         match order {
             Order::Open => {
                 let mut settings = Settings::from_env()?;
-                me.choose_device(&mut settings)?;
-                let gpu = Gpu::open(settings.probe()?.ordinal)?;
+                me.choose_device(&mut settings, is_only)?;
+                let gpu = Gpu::open(first_gpu(&settings)?.ordinal)?;
                 Nccl::open()?;
                 let uuid = gpu.properties().uuid.clone();
                 let time = CudaTime::on_stream(gpu.stream(), settings.gate)?;

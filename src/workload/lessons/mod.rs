@@ -14,7 +14,8 @@ pub mod warming_up;
 
 use std::process::ExitCode;
 
-use crossover_protocol::{child, further};
+use crossover_machine::peers;
+use crossover_protocol::child;
 
 use crate::workload::prepare::{DeviceTask, Task};
 
@@ -22,7 +23,7 @@ use crate::workload::prepare::{DeviceTask, Task};
 /// `None` in any other process. [`bench`](crate::suite::bench) calls this. Another executable that runs
 /// groups calls it first in `main`, because the measured events must be the first of their kind.
 pub fn run_child() -> Option<ExitCode> {
-    if let Some(code) = further::answer() {
+    if let Some(code) = peers::answer() {
         return Some(code);
     }
     child::answer(|DeviceTask { device, task }, say| {

@@ -24,7 +24,7 @@ fn on_each_clock(
     mut routine: impl FnMut() -> Result<(), BoxError>,
 ) -> Vec<(String, Result<f64, TimingError>)> {
     let mut times = Vec::new();
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         let total = (time.measure_launches(clock, 1, 1, &mut routine))
             .and_then(|_| time.measure_launches(clock, ITERATIONS, 1, &mut routine));
         times.push((clock.to_string(), total));
@@ -198,7 +198,7 @@ fn short_work_on_another_stream_is_below_the_limit() -> TestResult {
             // SAFETY: the kernel takes one 64-bit number.
             unsafe { spin.launch(&other) }
         };
-        for &clock in Clock::ALL {
+        for &clock in Clock::OF_STREAM {
             match time.measure(clock, 1_000, hidden) {
                 Ok(total) => {
                     println!("{ns} ns elsewhere, {clock}: {:.0} ns", total / 1_000.0);
@@ -217,7 +217,7 @@ fn launches_are_counted_and_nothing_is_an_error() -> TestResult {
     const NS: u64 = 5_000;
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         let nothing = time.measure(clock, 10, || Ok::<(), CudaError>(()));
         let error = nothing.expect_err("nothing is enqueued");
         println!("{clock}: {error}");
@@ -335,14 +335,14 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
         let (time, stream) = (&device.time, &device.stream);
         // What it takes on the timed stream.
         let mut right = Vec::new();
-        for &clock in Clock::ALL {
+        for &clock in Clock::OF_STREAM {
             let mut own = || Tracked::scale(&scale, stream, &x, &mut y);
             let ns = middle(5, || time.measure(clock, 100, &mut own))? / 100.0;
             println!("{values} values, {clock}: {ns:.0} ns");
             right.push(ns);
         }
         let at = |clock| {
-            right[Clock::ALL
+            right[Clock::OF_STREAM
                 .iter()
                 .position(|it| *it == clock)
                 .expect("a clock")]
@@ -350,7 +350,7 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
         // 8 bytes a value, at no more than 20 TB/s from the cache.
         assert!(at(Clock::EventsGated) > values as f64 * 8.0 / 20e3);
         // Each trial has one outcome, however often it is made.
-        for &clock in Clock::ALL.iter().cycle().take(10 * Clock::ALL.len()) {
+        for &clock in Clock::OF_STREAM.iter().cycle().take(10 * Clock::ALL.len()) {
             for launches in [None, Some(1)] {
                 let mut beside = || Tracked::scale(&scale, &other, &x, &mut y);
                 let measured = match launches {

@@ -24,6 +24,9 @@ pub enum Clock {
     /// The host clock without synchronising: the cost of queueing, and nothing else. Such a time shows
     /// a common mistake, and is never used for a speedup.
     Submit,
+    /// CUPTI's records: the time during which a device works, by whatever library, on all streams of the process.
+    /// It leaves out launches and gaps, so it is compared with itself alone, and never used for a speedup.
+    Activity,
 }
 
 impl Clock {
@@ -34,7 +37,11 @@ impl Clock {
         Clock::EventsGated,
         Clock::EventsCold,
         Clock::Submit,
+        Clock::Activity,
     ];
+
+    /// The clocks of one stream, on which the work must be.
+    pub const OF_STREAM: &[Clock] = Self::ALL.split_at(5).0;
 
     /// The name used in results, tables and plots, such as `events-gated`.
     pub const fn name(self) -> &'static str {
@@ -44,6 +51,7 @@ impl Clock {
             Clock::EventsGated => "events-gated",
             Clock::EventsCold => "events-cold",
             Clock::Submit => "submit",
+            Clock::Activity => "activity",
         }
     }
 
@@ -69,12 +77,25 @@ impl Clock {
             Clock::Submit => {
                 "host clock without synchronising: the time to queue the work, not to do it"
             }
+            Clock::Activity => {
+                "device busy: the time during which kernels, copies or memory sets ran, on any stream; \
+                 launches and the gaps between kernels are not in it, but in the span beside it"
+            }
         }
     }
 
     /// Whether a time on this clock tells how long the work took, so that a speedup may use it.
     pub const fn measures_work(self) -> bool {
-        !matches!(self, Clock::Submit)
+        self.remark().is_none()
+    }
+
+    /// Beside a time that no speedup may use: what it is instead.
+    pub const fn remark(self) -> Option<&'static str> {
+        match self {
+            Clock::Submit => Some("does not measure the work"),
+            Clock::Activity => Some("device busy, without launches and gaps"),
+            _ => None,
+        }
     }
 
     /// Whether a time on this clock comes from CUDA events.
@@ -115,6 +136,7 @@ mod tests {
                 Clock::EventsGated => 2,
                 Clock::EventsCold => 3,
                 Clock::Submit => 4,
+                Clock::Activity => 5,
             };
             assert_eq!(place, i);
             assert_eq!(Clock::named(clock.name()), Some(clock));

@@ -117,7 +117,7 @@ fn row(group: &GroupView, code: &Implementation) -> impl Serialize {
         let notes = [
             (!slowed.is_empty()).then(|| format!("▾ {slowed}")),
             b.unsteady.as_ref().map(|_| "± unsteady".to_owned()),
-            (!series.measures_work()).then(|| "does not measure the work".to_owned()),
+            series.remark().map(str::to_owned),
         ];
         object! {
             size: b.size,

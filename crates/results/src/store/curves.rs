@@ -270,9 +270,14 @@ impl Series {
     /// Whether a speedup may use its times. A GPU time on an unknown clock may be queueing alone, so it
     /// may not; CPU code has no such trap.
     pub fn measures_work(&self) -> bool {
+        self.remark().is_none()
+    }
+
+    /// Beside times that no speedup may use: what they are instead.
+    pub fn remark(&self) -> Option<&'static str> {
         match self.clock {
-            Some(clock) => clock.measures_work(),
-            None => self.device == Device::Cpu,
+            Some(clock) => clock.remark(),
+            None => (self.device == Device::Gpu).then_some("its clock is unknown"),
         }
     }
 

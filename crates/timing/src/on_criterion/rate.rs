@@ -105,7 +105,7 @@ impl fmt::Debug for Rate {
 #[derive(Debug)]
 pub(crate) struct Formatter {
     pub(super) rate: RefCell<Rate>,
-    /// The clock of the benchmark. A time on [`Clock::Submit`] is not that of the work, so it has no rate.
+    /// The clock of the benchmark. A time that does not [measure the work](Clock::measures_work) has no rate.
     pub(super) clock: Cell<Clock>,
 }
 
@@ -143,7 +143,7 @@ impl ValueFormatter for Formatter {
     }
 
     fn format_throughput(&self, throughput: &Throughput, value: f64) -> String {
-        if self.clock.get() == Clock::Submit {
+        if !self.clock.get().measures_work() {
             return "none".to_owned();
         }
         let mut values = [value];

@@ -5,6 +5,8 @@
 //! Times are nanoseconds: durations, unless a field's name says start or end.
 
 #[cfg(feature = "analysis")]
+mod activity;
+#[cfg(feature = "analysis")]
 mod analyse;
 #[cfg(feature = "analysis")]
 mod intervals;
@@ -23,6 +25,8 @@ mod table;
 #[cfg(all(test, feature = "analysis"))]
 mod tests;
 
+#[cfg(feature = "analysis")]
+pub use activity::Activity;
 #[cfg(feature = "analysis")]
 pub use analyse::analyse;
 #[cfg(feature = "analysis")]

@@ -1,0 +1,207 @@
+//! How long devices worked, from the records of their work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::intervals::{Interval, intersection, length, union};
+use super::recording::WorkRecord;
+use super::report::Work;
+
+/// The work of several iterations on the devices of a process, whichever thread or library launched it. The figures are
+/// those of all iterations together.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Activity {
+    /// Iterations.
+    pub iterations: u64,
+    /// Kernels, those of graphs included.
+    pub kernels: u64,
+    /// Copies and memory sets.
+    pub copies: u64,
+    /// The time during which a kernel, copy or memory set ran on any stream, ns. Launches and gaps are not in it.
+    pub busy_ns: u64,
+    /// The time from the first start to the last end, ns. Launches and gaps are in it.
+    pub span_ns: u64,
+    /// The part of [`busy_ns`](Self::busy_ns) in which more than one stream worked.
+    pub overlap_ns: u64,
+    /// The streams that took part: the number of the device, and of the stream.
+    pub streams: BTreeSet<(u32, u32)>,
+    /// Whether the number of kernels of an iteration stayed the same.
+    pub is_steady: bool,
+}
+
+impl Activity {
+    /// The activity of `iterations`, from all their records. It is [steady](Self::is_steady) if each may have as many
+    /// kernels.
+    pub fn of(work: &[WorkRecord], iterations: u64) -> Self {
+        let mut by_stream: BTreeMap<(u32, u32), Vec<Interval>> = BTreeMap::new();
+        for record in work {
+            let stream = by_stream.entry((record.device, record.stream)).or_default();
+            stream.push((record.start, record.end));
+        }
+        let is_kernel = |record: &&WorkRecord| matches!(record.work, Work::Kernel { .. });
+        let kernels = work.iter().filter(is_kernel).count() as u64;
+        let starts = work.iter().map(|record| record.start);
+        let ends = work.iter().map(|record| record.end);
+        let (mut busy, mut overlap) = (Vec::new(), Vec::new());
+        for of_stream in by_stream.values() {
+            // Kernels of one stream may overlap too, by programmatic dependent launch.
+            let own = union(of_stream.iter().copied());
+            overlap.extend(intersection(&busy, &own));
+            busy = union(busy.into_iter().chain(own));
+        }
+        Self {
+            iterations,
+            kernels,
+            copies: work.len() as u64 - kernels,
+            busy_ns: length(&busy),
+            span_ns: ends.max().unwrap_or(0) - starts.min().unwrap_or(0),
+            overlap_ns: length(&union(overlap)),
+            streams: by_stream.into_keys().collect(),
+            is_steady: kernels.is_multiple_of(iterations.max(1)),
+        }
+    }
+
+    /// Adds iterations that began after these had ended.
+    pub fn append(&mut self, more: Self) {
+        let is_alike = self.kernels * more.iterations == more.kernels * self.iterations;
+        self.is_steady &= more.is_steady && is_alike;
+        self.iterations += more.iterations;
+        self.kernels += more.kernels;
+        self.copies += more.copies;
+        self.busy_ns += more.busy_ns;
+        self.span_ns += more.span_ns;
+        self.overlap_ns += more.overlap_ns;
+        self.streams.extend(more.streams);
+    }
+
+    /// The number of devices that took part.
+    pub fn devices(&self) -> usize {
+        let devices: BTreeSet<u32> = self.streams.iter().map(|(device, _)| *device).collect();
+        devices.len()
+    }
+
+    /// The share of the devices' time in which more than one stream worked.
+    pub fn overlap(&self) -> f64 {
+        self.overlap_ns as f64 / self.busy_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::planted::{kernel, work};
+
+    /// Kernels by device, stream, start and end.
+    fn of(kernels: &[(u32, u32, u64, u64)], iterations: u64) -> Activity {
+        let record = |&(device, stream, start, end): &(u32, u32, u64, u64)| WorkRecord {
+            device,
+            stream,
+            ..work(kernel("k"), start, end, 1)
+        };
+        let records: Vec<WorkRecord> = kernels.iter().map(record).collect();
+        Activity::of(&records, iterations)
+    }
+
+    #[test]
+    fn each_moment_counts_once_whichever_stream_works() {
+        for (case, kernels, [busy, span, overlap], streams, devices) in [
+            ("nothing", &[][..], [0, 0, 0], 0, 0),
+            (
+                "apart",
+                &[(0, 7, 10, 20), (0, 7, 50, 60)],
+                [20, 50, 0],
+                1,
+                1,
+            ),
+            (
+                "touching",
+                &[(0, 7, 10, 20), (0, 9, 20, 30)],
+                [20, 20, 0],
+                2,
+                1,
+            ),
+            (
+                "overlapping",
+                &[(0, 7, 10, 30), (0, 9, 20, 45)],
+                [35, 35, 10],
+                2,
+                1,
+            ),
+            (
+                "nested",
+                &[(0, 7, 10, 90), (0, 9, 20, 30), (0, 9, 40, 50)],
+                [80, 80, 20],
+                2,
+                1,
+            ),
+            (
+                "dependent launches",
+                &[(0, 7, 10, 30), (0, 7, 20, 45)],
+                [35, 35, 0],
+                1,
+                1,
+            ),
+            (
+                "three at once",
+                &[(0, 1, 0, 9), (0, 2, 3, 9), (0, 3, 6, 12)],
+                [12, 12, 6],
+                3,
+                1,
+            ),
+            (
+                "two devices",
+                &[(0, 7, 0, 10), (1, 7, 5, 20)],
+                [20, 20, 5],
+                2,
+                2,
+            ),
+            (
+                "an empty one",
+                &[(0, 7, 10, 20), (0, 9, 15, 15)],
+                [10, 10, 0],
+                2,
+                1,
+            ),
+        ] {
+            let activity = of(kernels, 1);
+            let times = [activity.busy_ns, activity.span_ns, activity.overlap_ns];
+            assert_eq!(times, [busy, span, overlap], "{case}");
+            let counts = (activity.kernels, activity.streams.len(), activity.devices());
+            assert_eq!(counts, (kernels.len() as u64, streams, devices), "{case}");
+        }
+        assert_eq!(of(&[(0, 7, 10, 30), (0, 9, 20, 50)], 1).overlap(), 0.25);
+    }
+
+    #[test]
+    fn copies_are_work_and_no_kernels() {
+        let set = work(Work::Set { bytes: 64 }, 5, 9, 1);
+        let activity = Activity::of(&[set, work(kernel("k"), 9, 19, 2)], 1);
+        assert_eq!((activity.kernels, activity.copies), (1, 1));
+        assert_eq!(activity.busy_ns, 14);
+    }
+
+    #[test]
+    fn several_batches_add_up_and_a_change_of_their_kernels_is_seen() {
+        let two = |at| of(&[(0, 7, at, at + 5), (0, 9, at + 5, at + 12)], 2);
+        let mut total = two(0);
+        [100, 200]
+            .map(two)
+            .into_iter()
+            .for_each(|batch| total.append(batch));
+        let figures = (
+            total.iterations,
+            total.kernels,
+            total.busy_ns,
+            total.span_ns,
+        );
+        assert_eq!(figures, (6, 6, 36, 36));
+        assert!(total.is_steady && total.streams.len() == 2);
+        total.append(of(&[(1, 7, 0, 1)], 2));
+        assert!(!total.is_steady);
+        assert_eq!((total.devices(), total.kernels), (2, 7));
+        // As many in all, though not in each batch.
+        let mut total = of(&[(0, 7, 0, 1), (0, 7, 1, 2)], 1);
+        total.append(of(&[], 1));
+        assert!(!total.is_steady);
+    }
+}

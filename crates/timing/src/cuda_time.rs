@@ -54,7 +54,13 @@ struct Inner {
     /// The profile that is being made.
     #[cfg(feature = "profiler")]
     session: Slot,
+    /// See [`wait_by`](CudaTime::wait_by).
+    #[cfg(feature = "profiler")]
+    wait: RefCell<Option<Wait>>,
 }
+
+#[cfg(feature = "profiler")]
+pub(crate) type Wait = Rc<dyn Fn() -> Result<(), TimingError>>;
 
 impl fmt::Debug for CudaTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,6 +212,8 @@ impl CudaTime {
                 criterion: OnCriterion::default(),
                 #[cfg(feature = "profiler")]
                 session: Slot::default(),
+                #[cfg(feature = "profiler")]
+                wait: RefCell::default(),
             }),
         }
     }
@@ -342,6 +350,11 @@ impl CudaTime {
     #[cfg(feature = "profiler")]
     pub(crate) fn session(&self) -> &Slot {
         &self.inner.session
+    }
+
+    #[cfg(feature = "profiler")]
+    pub(crate) fn wait(&self) -> &RefCell<Option<Wait>> {
+        &self.inner.wait
     }
 }
 

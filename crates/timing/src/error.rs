@@ -117,6 +117,29 @@ pub enum TimingError {
         /// Launches of one iteration.
         launches: u32,
     },
+    /// The clock `activity` cannot record what the devices do.
+    #[error("the activity clock cannot record: {reason}")]
+    NotRecorded {
+        /// The cause, with its remedy.
+        reason: String,
+    },
+    /// On the clock `activity`, iterations had no kernel.
+    #[error(
+        "the routine launched fewer kernels than it ran: its work is on the CPU, or another thread launches it later; \
+         pass a wait for that thread to CudaTime::wait_by, and time copies alone with iter_wall"
+    )]
+    NoKernel,
+    /// On the clock `activity`, records are missing, without which a time would be too short.
+    #[error(
+        "CUPTI lost {lost} records of work and returned {unfinished} without an end; if another thread launches the work, \
+         pass a wait for it to CudaTime::wait_by, otherwise launch fewer kernels in an iteration"
+    )]
+    RecordsLost {
+        /// Records that did not fit.
+        lost: u64,
+        /// Work that had not ended after the wait, or whose time could not be taken.
+        unfinished: u64,
+    },
     /// The driver returned a time that is not a number.
     #[error("the driver returned a time that is not a number; this is a driver fault, run again")]
     NotANumber,

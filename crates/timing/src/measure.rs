@@ -188,6 +188,19 @@ impl CudaTime {
         if sample.iterations == 0 {
             return Err(TimingError::NoIterations);
         }
+        if clock == Clock::Activity {
+            #[cfg(feature = "profiler")]
+            return finite(
+                self.activity(sample.iterations, routine)?.busy_ns as f64,
+                clock.resolution_ns(),
+            );
+            #[cfg(not(feature = "profiler"))]
+            return Err(TimingError::NotRecorded {
+                reason:
+                    "crossover-timing was built without its feature profiler; add it in Cargo.toml"
+                        .to_owned(),
+            });
+        }
         let Some(device) = self.device() else {
             return match clock {
                 Clock::Wall => finite(on_host(sample.iterations, routine)?, clock.resolution_ns()),
@@ -211,7 +224,9 @@ impl CudaTime {
     pub(crate) fn try_out(&self, clock: Clock, routine: Routine<'_>) -> Result<(), TimingError> {
         let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
         match self.device().filter(|device| device.is_tracked()) {
-            Some(device) if !self.is_profiling() => device.try_out(routine, is_held),
+            Some(device) if clock != Clock::Activity && !self.is_profiling() => {
+                device.try_out(routine, is_held)
+            }
             _ => Ok(()),
         }
     }

@@ -85,6 +85,13 @@ pub unsafe fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>)
     Ok((properties, stream))
 }
 
+/// A new stream in the primary context of device `ordinal`, which cudarc orders with its other streams by events.
+#[cfg(feature = "profiler")]
+pub(crate) fn own_stream(ordinal: usize) -> Result<Arc<CudaStream>, Absence> {
+    probe(ordinal)?;
+    Ok((primary_context(ordinal)?.new_stream()).called("cuStreamCreate")?)
+}
+
 /// A stream of device `ordinal` that cudarc did not make, for cudarc to use.
 ///
 /// # Safety

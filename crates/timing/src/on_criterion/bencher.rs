@@ -137,6 +137,18 @@ pub trait CudaBencherExt: Sealed {
     ) {
         self.iter_on(time, Clock::Submit, None, routine);
     }
+
+    /// How long devices work in an iteration ([`Clock::Activity`]), on any stream, whichever library or thread launches
+    /// the work: see [`CudaTime::measure_activity`]. Launches and gaps are not in it, so Criterion prints no throughput;
+    /// `crossover.json` beside Criterion's files has the span, the kernels and the streams of an iteration.
+    #[cfg(feature = "profiler")]
+    fn iter_activity<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    ) {
+        self.iter_on(time, Clock::Activity, None, routine);
+    }
 }
 
 /// Keeps others from implementing the trait, so that it can grow.

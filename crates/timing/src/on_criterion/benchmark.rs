@@ -6,7 +6,7 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
 use crate::error::TimingError;
-use crate::measure::{UNCAPTURED, needs_launches};
+use crate::measure::{UNCAPTURED, finite, needs_launches};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -22,7 +22,16 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let clock = benchmark.clock;
         let benchmarks = &self.criterion().benchmarks;
-        if !benchmarks.repeats(benchmark, iterations) {
+        #[cfg(feature = "profiler")]
+        if clock == Clock::Activity && !self.is_profiling() {
+            let activity = self.activity(iterations, routine)?;
+            if !activity.is_steady {
+                benchmarks.say(CHANGING.to_owned());
+            }
+            benchmarks.ledger.note_activity(&activity);
+            return finite(activity.busy_ns as f64, clock.resolution_ns());
+        }
+        if clock != Clock::Activity && !benchmarks.repeats(benchmark, iterations) {
             let iteration = match iterations {
                 1 => {
                     benchmarks.launches.take();
@@ -149,6 +158,11 @@ const NO_PROFILER: &str = "--profile-time records nothing here: in Cargo.toml, a
 /// The note if each launch carries events.
 const TRACKED: &str = "the context has several streams, which cudarc orders by events: those of each launch are part \
     of its time; to order the streams yourself, open the device with crossover_timing::open";
+
+/// The note if the iterations of a sample on the clock `activity` differ.
+#[cfg(feature = "profiler")]
+const CHANGING: &str = "the kernels of an iteration do not become constant: a library may still tune itself (warm up for \
+    longer), or another thread works meanwhile";
 
 /// The note if kernels of a batch overlap.
 const OVERLAPS: &str = "a routine makes programmatic dependent launches: on events and events-gated its kernels overlap, \

@@ -5,6 +5,7 @@
 //! dropped, and the folder of a benchmark is found by its `sample.json`.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
@@ -18,8 +19,8 @@ use crate::launch_state::is_longer;
 use crate::panic::catch_panic;
 use crossover_words::Clock;
 use crossover_words::sidecar::{
-    EMPTY_KERNEL, EVENT_STEP, FILE, GRAPHS, LAUNCH_PROBE, LAUNCHES, LaunchConstant, SAMPLES,
-    SCHEMA, digest, read,
+    ACTIVITY, EMPTY_KERNEL, EVENT_STEP, FILE, GRAPHS, LAUNCH_PROBE, LAUNCHES, LaunchConstant,
+    SAMPLES, SCHEMA, digest, read,
 };
 
 /// Criterion's name for the newest result.
@@ -42,6 +43,8 @@ struct Taken {
     ns: f64,
     clock: Clock,
     launches: CountedLaunches,
+    /// The figures of [`ACTIVITY`].
+    activity: Option<[f64; 5]>,
 }
 
 /// The launches of an iteration, as far as they were counted; when the benchmark began, the probe of the launches, and
@@ -80,8 +83,30 @@ impl Ledger {
             ns,
             clock,
             launches,
+            activity: None,
         };
         self.taken.borrow_mut().push(taken);
+    }
+
+    #[cfg(feature = "profiler")]
+    pub(super) fn note_activity(&self, activity: &crossover_profile::Activity) {
+        let each = |total: u64| total as f64 / activity.iterations as f64;
+        let [streams, devices] = [activity.streams.len(), activity.devices()];
+        let (kernels, span) = (each(activity.kernels), each(activity.span_ns));
+        let figures = [
+            kernels,
+            span,
+            activity.overlap(),
+            streams as f64,
+            devices as f64,
+        ];
+        self.taken.borrow_mut().push(Taken {
+            iterations: activity.iterations,
+            ns: activity.busy_ns as f64,
+            clock: Clock::Activity,
+            launches: CountedLaunches::default(),
+            activity: Some(figures),
+        });
     }
 
     pub(crate) fn set_root(&self, root: PathBuf) {
@@ -101,10 +126,10 @@ impl Ledger {
             let Ok(samples) = fs::read(folder.join(NEW).join(SAMPLES)) else {
                 continue;
             };
-            let Some(last) = last_among(&taken, &samples) else {
+            let Some(found) = samples_among(&taken, &samples) else {
                 continue;
             };
-            let clock = taken[last].clock;
+            let clock = taken[found.start].clock;
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
             let before = read(&folder.join(NEW), &samples).and_then(|file| file.clock());
             if let Some(before) = before.filter(|before| *before != clock) {
@@ -113,7 +138,7 @@ impl Ledger {
                      Criterion compares them"
                 ));
             }
-            let extra = figures(&taken[last..]);
+            let extra = figures(&taken[found.clone()], &taken[found.end..]);
             let [before, after] = LAUNCH_PROBE.map(|key| extra.get(key).and_then(Value::as_f64));
             let note = (before
                 .zip(after)
@@ -175,13 +200,14 @@ fn write_beside(
     Ok(())
 }
 
-/// The figures about the launches of the first of these measurements; the probe of the launches before it and when the
-/// next benchmark began, and the constant of a launch before it and when the next benchmark on its clock began.
-fn figures(taken: &[Taken]) -> Map<String, Value> {
+/// The figures about the launches of a benchmark's samples; the probe of the launches before it and when the
+/// next benchmark began, and the constant of a launch before it and when the next benchmark on its clock began. On
+/// [`Clock::Activity`], the means of its samples.
+fn figures(samples: &[Taken], later: &[Taken]) -> Map<String, Value> {
     let Taken {
         clock, launches, ..
-    } = taken[0];
-    let mut next = (taken.iter()).filter(|next| next.launches != launches);
+    } = samples[0];
+    let mut next = (later.iter()).filter(|next| next.launches != launches);
     let probed_after = next.clone().find_map(|next| next.launches.probe_ns);
     let after = next.find_map(|next| next.launches.empty_ns.filter(|_| next.clock == clock));
     let graphs = |of: Enqueued| Some(of.graphs).filter(|graphs| *graphs > 0);
@@ -201,13 +227,18 @@ fn figures(taken: &[Taken]) -> Map<String, Value> {
             probed_after.filter(|_| launches.probe_ns.is_some()),
         ),
     ];
-    let known = figures.into_iter();
+    let activity = ACTIVITY.into_iter().enumerate().map(|(at, key)| {
+        let each = samples.iter().map(|taken| Some(taken.activity?[at]));
+        let sum: Option<f64> = each.sum();
+        (key, sum.map(|sum| sum / samples.len() as f64))
+    });
+    let known = figures.into_iter().chain(activity);
     let known = known.filter_map(|(key, figure)| Some((key.to_owned(), figure?.into())));
     known.collect()
 }
 
-/// The last of the measurements with these samples, if they are known.
-fn last_among(taken: &[Taken], samples: &[u8]) -> Option<usize> {
+/// Which of the measurements have these samples, if they are known.
+fn samples_among(taken: &[Taken], samples: &[u8]) -> Option<Range<usize>> {
     let value: Value = serde_json::from_slice(samples).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
         value[name].as_array()?.iter().map(Value::as_f64).collect()
@@ -222,7 +253,7 @@ fn last_among(taken: &[Taken], samples: &[u8]) -> Option<usize> {
         taken.iterations as f64 == iterations[i] && (taken.ns / times[i] - 1.0).abs() < 1e-12
     };
     let first = (taken.windows(count)).position(|run| (0..count).all(|i| same(&run[i], i)))?;
-    Some(first + count - 1)
+    Some(first..first + count)
 }
 
 /// The folders under `root` whose newest result is not older than `since`.

@@ -48,9 +48,10 @@ pub(super) enum NoProfile {
          NVreg_RestrictProfilingToAdminUsers=0"
     )]
     NotPermitted,
-    /// Another profiler, a debugger or a sanitizer is attached.
+    /// Another profiler, a debugger or a sanitizer is attached, or another thread records.
     #[error(
-        "another profiler, debugger or sanitizer is attached and CUPTI serves only one; run without it{}",
+        "another profiler, debugger or sanitizer is attached, or another thread of this program records, and CUPTI \
+         serves only one; run without it{}",
         std::env::var_os("CUDA_INJECTION64_PATH").map_or("", |_| " (CUDA_INJECTION64_PATH is set)")
     )]
     OtherProfiler,

@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::Library;
 
@@ -76,6 +77,9 @@ functions! {
     cuptiActivityPushExternalCorrelationId: fn(u32, u64);
     cuptiActivityPopExternalCorrelationId: fn(u32, *mut u64);
 }
+
+/// Whether a thread of this process is subscribed: some versions of CUPTI serve several tools, whose records would mix.
+static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 
 /// CUPTI, of a version whose records are known.
 pub(super) struct Cupti {
@@ -173,17 +177,20 @@ impl Cupti {
         &'static self,
         unloading: Callback,
     ) -> Result<Subscription, NoProfile> {
-        let mut subscriber = std::ptr::null_mut();
+        if SUBSCRIBED.swap(true, Ordering::Acquire) {
+            return Err(NoProfile::OtherProfiler);
+        }
+        let mut subscription = Subscription {
+            cupti: self,
+            subscriber: std::ptr::null_mut(),
+        };
+        let subscriber = &mut subscription.subscriber;
         // SAFETY: the address is valid for the write. The caller answers for the callback, and a function
         // is never freed.
-        let status = unsafe {
-            (self.functions.cuptiSubscribe)(&mut subscriber, unloading, std::ptr::null_mut())
-        };
+        let status =
+            unsafe { (self.functions.cuptiSubscribe)(subscriber, unloading, std::ptr::null_mut()) };
         self.check("cuptiSubscribe", status)?;
-        let subscription = Subscription {
-            cupti: self,
-            subscriber,
-        };
+        let subscriber = subscription.subscriber;
         // SAFETY: `subscription` keeps the subscriber.
         let status = unsafe {
             (self.functions.cuptiEnableCallback)(1, subscriber, RESOURCE, MODULE_UNLOAD_STARTING)
@@ -284,9 +291,12 @@ pub(super) struct Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // SAFETY: the subscriber came from `cuptiSubscribe` and ends once. Whatever this returns,
-        // nothing is left to be done.
-        let _ = unsafe { (self.cupti.functions.cuptiUnsubscribe)(self.subscriber) };
+        if !self.subscriber.is_null() {
+            // SAFETY: the subscriber came from `cuptiSubscribe` and ends once. Whatever this returns,
+            // nothing is left to be done.
+            let _ = unsafe { (self.cupti.functions.cuptiUnsubscribe)(self.subscriber) };
+        }
+        SUBSCRIBED.store(false, Ordering::Release);
     }
 }
 

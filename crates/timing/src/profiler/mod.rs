@@ -8,6 +8,7 @@
 //! [`range`](crate::range) names parts of the code in both.
 
 mod absence;
+pub(crate) mod activity;
 mod buffers;
 mod cuda_profiler;
 mod find;

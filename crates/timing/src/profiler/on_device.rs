@@ -8,10 +8,8 @@ use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
-use super::records::{KINDS, Record, read};
-use crate::device::ClockedDevice;
-use crate::error::TimingError;
-use crate::prepared_launch::{bind, synchronize_context};
+use super::records::{Record, read};
+use crate::device::{ClockedDevice, Routine};
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
 
@@ -31,7 +29,11 @@ unsafe extern "C" fn unloading(_: *mut c_void, _domain: u32, _event: u32, _: *co
 pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
     device: &'a ClockedDevice,
-    routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    /// The kinds of activity to record.
+    kinds: &'static [u32],
+    routine: Routine<'a>,
+    /// Waits for what the routine has launched.
+    wait: Routine<'a>,
     /// Exists only while recording, because it makes every call longer.
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
@@ -44,17 +46,20 @@ impl<'a> OnDevice<'a> {
     pub(super) fn new(
         cupti: &'static Cupti,
         device: &'a ClockedDevice,
-        routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
-    ) -> Result<Self, TimingError> {
-        bind(&device.context)?;
-        Ok(Self {
+        kinds: &'static [u32],
+        routine: Routine<'a>,
+        wait: Routine<'a>,
+    ) -> Self {
+        Self {
             cupti,
             device,
+            kinds,
             routine,
+            wait,
             subscription: None,
             enabled: Vec::new(),
             functions: HashMap::new(),
-        })
+        }
     }
 
     fn disable(&mut self) {
@@ -105,8 +110,7 @@ impl Bench for OnDevice<'_> {
     }
 
     fn synchronize(&mut self) -> Result<(), Stop> {
-        // Waits for all streams, since a benchmark may have its own.
-        synchronize_context(&self.device.context).map_err(|e| Stop::Benchmark(e.into()))
+        (self.wait)().map_err(Stop::Benchmark)
     }
 
     fn evict(&mut self) -> Result<(), Stop> {
@@ -118,16 +122,17 @@ impl Bench for OnDevice<'_> {
     }
 
     fn start(&mut self) -> Result<(), Stop> {
-        *unloaded() = false;
         // SAFETY: `unloading` reads no argument and does not panic.
         self.subscription = Some(unsafe { self.cupti.subscribe(unloading) }?);
+        // No other thread records now, and the records of earlier recordings are dropped below.
+        *unloaded() = false;
         // SAFETY: `buffers` hands out and takes back buffers as CUPTI asks; a panic there would end the process.
         unsafe { self.cupti.register(buffers::request, buffers::complete) }?;
         // Drops the records of an earlier recording that failed, since modules of their kernels may be gone. An
         // error is left to `collect`, which flushes too.
         let _ = self.cupti.flush();
         drop(buffers::take());
-        for kind in KINDS {
+        for &kind in self.kinds {
             self.cupti.enable(kind)?;
             self.enabled.push(kind);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::absence::NoProfile;
 use crate::error::TimingError;
+use crossover_profile::Activity;
 use crossover_profile::recording::{Iteration, RangeRecord, Raw, Recording, Window};
 
 /// How long iterations are recorded back to back.
@@ -18,6 +19,10 @@ const LEAST: u64 = 10;
 const SINGLES: u64 = 5;
 /// Time that the two may take.
 const ENOUGH: Duration = Duration::from_secs(1);
+/// Iterations of the first batch of an [`activity`], before it is known how many records they have.
+const FIRST_BATCH: u64 = 100;
+/// Two iterations in a row must have as many kernels, within so many, before an [`activity`] begins.
+const WARM_UP: u32 = 50;
 
 /// Why a recording ended early.
 #[derive(Debug)]
@@ -68,19 +73,67 @@ pub(super) struct RecordingPlan {
 /// Records a benchmark: some iterations without recording, so that its cost is known; single
 /// iterations from an idle device; and the window of iterations back to back.
 pub(super) fn record(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, Stop> {
-    let recorded = recorded(bench, plan);
+    let (recording, ranges) = stopped(bench, |bench| recorded(bench, plan))?;
+    Ok(Recording {
+        ranges,
+        ..recording
+    })
+}
+
+/// Records by `body`, and returns the ranges that were entered too.
+fn stopped<B: Bench, T>(
+    bench: &mut B,
+    body: impl FnOnce(&mut B) -> Result<T, Stop>,
+) -> Result<(T, Vec<RangeRecord>), Stop> {
+    let recorded = body(bench);
     let ranges = bench.stop();
-    match recorded {
-        Ok(recording) => Ok(Recording {
-            ranges,
-            ..recording
-        }),
-        Err(stop) => {
-            // The device is left idle. The failure that led here is the one to report.
-            let _ = bench.synchronize();
-            Err(stop)
-        }
+    if recorded.is_err() {
+        // The device is left idle. The failure that led here is the one to report.
+        let _ = bench.synchronize();
     }
+    Ok((recorded?, ranges))
+}
+
+/// The activity of `iterations` back to back, in batches whose records fit, after a warm-up of single iterations.
+pub(super) fn activity(bench: &mut impl Bench, iterations: u64) -> Result<Activity, Stop> {
+    let (activity, _) = stopped(bench, |bench| {
+        bench.synchronize()?;
+        bench.start()?;
+        let mut warm_up = batch(bench, 1)?;
+        for _ in 1..WARM_UP {
+            let before = std::mem::replace(&mut warm_up, batch(bench, 1)?);
+            if before.kernels == warm_up.kernels {
+                break;
+            }
+        }
+        let mut activity = batch(bench, iterations.min(FIRST_BATCH))?;
+        while activity.iterations < iterations {
+            let records = (activity.kernels + activity.copies).div_ceil(activity.iterations);
+            let fitting = (RECORDS / records).max(1);
+            let next = batch(bench, fitting.min(iterations - activity.iterations))?;
+            activity.append(next);
+        }
+        activity.is_steady &= activity.kernels == warm_up.kernels * iterations;
+        Ok(activity)
+    })?;
+    Ok(activity)
+}
+
+/// Runs iterations back to back on idle devices, and waits for them.
+fn batch(bench: &mut impl Bench, iterations: u64) -> Result<Activity, Stop> {
+    (0..iterations).try_for_each(|_| bench.run())?;
+    bench.synchronize()?;
+    let raw = bench.collect()?;
+    let activity = Activity::of(&raw.work, iterations);
+    let (lost, unfinished) = (raw.dropped, raw.untimed);
+    if lost + unfinished > 0 {
+        let error = TimingError::RecordsLost { lost, unfinished };
+        return Err(Stop::Benchmark(error));
+    }
+    if activity.kernels < iterations {
+        return Err(Stop::Benchmark(TimingError::NoKernel));
+    }
+    Ok(activity)
 }
 
 fn recorded(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, Stop> {
@@ -172,6 +225,9 @@ mod tests {
         correlation: u32,
         /// Its iterations are the host's alone.
         is_on_host: bool,
+        /// Further kernels of the next iteration; each iteration has one less.
+        tuning: u32,
+        dropped: u64,
     }
 
     impl Fake {
@@ -192,7 +248,9 @@ mod tests {
         fn run(&mut self) -> Result<(), Stop> {
             self.step("run")?;
             self.now += 100 * u64::from(self.is_on_host);
-            for _ in 0..if self.is_on_host { 0 } else { 2 } {
+            let kernels = 2 + self.tuning;
+            self.tuning = self.tuning.saturating_sub(1);
+            for _ in 0..if self.is_on_host { 0 } else { kernels } {
                 let called = self.now;
                 self.now += 50;
                 self.correlation += 1;
@@ -235,6 +293,7 @@ mod tests {
         fn collect(&mut self) -> Result<Raw, Stop> {
             assert!(self.now >= self.busy_until, "collected from a busy device");
             self.step("collect")?;
+            self.recorded.dropped = self.dropped;
             Ok(std::mem::take(&mut self.recorded))
         }
         fn stop(&mut self) -> Vec<RangeRecord> {
@@ -336,18 +395,74 @@ mod tests {
     }
 
     #[test]
+    fn an_activity_is_of_batches_that_fit_after_two_iterations_alike() {
+        let mut bench = Fake {
+            tuning: 3,
+            ..Fake::default()
+        };
+        let recorded = activity(&mut bench, 6_000).unwrap();
+        assert_eq!((recorded.kernels, recorded.copies), (12_000, 0));
+        assert_eq!((recorded.busy_ns, recorded.overlap_ns), (12_000_000, 0));
+        assert!(recorded.is_steady);
+        let runs: Vec<usize> = (bench.steps.split(|step| *step == "collect"))
+            .map(|batch| batch.iter().filter(|step| **step == "run").count())
+            .collect();
+        // Iterations with five, four, three, two and two kernels, and 10,000 records in a batch.
+        assert_eq!(runs, [1, 1, 1, 1, 1, 100, 5_000, 900, 0]);
+        let first = ["synchronize", "start", "run", "synchronize", "collect"];
+        assert!(bench.steps.starts_with(&first) && bench.steps.ends_with(&["collect", "stop"]));
+
+        let mut tunes = Fake {
+            tuning: 60,
+            ..Fake::default()
+        };
+        assert!(!activity(&mut tunes, 3).unwrap().is_steady);
+    }
+
+    #[test]
+    fn an_activity_without_kernels_or_with_lost_records_is_an_error() {
+        let error = |mut bench: Fake| match activity(&mut bench, 3).unwrap_err() {
+            Stop::Benchmark(error) => error.to_string(),
+            Stop::Recording(reason) => panic!("{reason}"),
+        };
+        let none = error(Fake {
+            is_on_host: true,
+            ..Fake::default()
+        });
+        assert!(
+            none.contains("another thread launches it later; pass a wait"),
+            "{none}"
+        );
+        let lost = error(Fake {
+            dropped: 7,
+            ..Fake::default()
+        });
+        assert!(
+            lost.contains("lost 7 records") && lost.contains("fewer kernels"),
+            "{lost}"
+        );
+    }
+
+    #[test]
     fn a_failure_anywhere_switches_recording_off_and_leaves_the_device_idle() {
-        let mut clean = Fake::default();
-        record(&mut clean, &plan(20_000)).unwrap();
-        let stop = clean.steps.len() - 1;
-        for at in 0..stop {
-            let mut bench = Fake {
-                fail_at: Some(at),
-                ..Fake::default()
-            };
-            record(&mut bench, &plan(20_000)).unwrap_err();
-            assert!(!bench.recording);
-            assert_eq!(&bench.steps[at + 1..], ["stop", "synchronize"]);
+        type Run = fn(&mut Fake) -> Result<(), Stop>;
+        let runs: [Run; 2] = [
+            |bench| record(bench, &plan(20_000)).map(drop),
+            |bench| activity(bench, 3).map(drop),
+        ];
+        for run in runs {
+            let mut clean = Fake::default();
+            run(&mut clean).unwrap();
+            let stop = clean.steps.len() - 1;
+            for at in 0..stop {
+                let mut bench = Fake {
+                    fail_at: Some(at),
+                    ..Fake::default()
+                };
+                run(&mut bench).unwrap_err();
+                assert!(!bench.recording);
+                assert_eq!(&bench.steps[at + 1..], ["stop", "synchronize"]);
+            }
         }
     }
 }

@@ -35,6 +35,9 @@ pub(super) const KINDS: [u32; 7] = [
     CONCURRENT_KERNEL,
 ];
 
+/// Those of them that are work on a device, and cost the host least.
+pub(super) const WORK: &[u32] = &[MEMCPY, MEMCPY2, MEMSET, CONCURRENT_KERNEL];
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Kernel {

@@ -8,9 +8,11 @@ use super::absence::NoProfile;
 use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{RecordingPlan, Stop, WINDOW, record};
+use super::records::KINDS;
 use super::version;
 use crate::device::{ClockedDevice, Routine, Sample};
 use crate::error::TimingError;
+use crate::prepared_launch::synchronize_context;
 use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
 use crossover_words::Clock;
@@ -141,7 +143,9 @@ fn recorded(
         launches: sample.iteration.launches(),
         cold: sample.clock == Clock::EventsCold,
     };
-    let mut bench = OnDevice::new(cupti, device, routine).map_err(Stop::Benchmark)?;
+    // For all streams, since a benchmark may have its own.
+    let mut wait = || Ok(synchronize_context(&device.context)?);
+    let mut bench = OnDevice::new(cupti, device, &KINDS, routine, &mut wait);
     let recording = record(&mut bench, &plan)?;
     if recording.has_nothing() {
         return Err(NoProfile::NothingOnDevice.into());

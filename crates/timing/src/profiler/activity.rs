@@ -1,0 +1,107 @@
+//! The clock `activity`: how long devices work, whichever library launches the work.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use cudarc::driver::result;
+
+use super::library::Cupti;
+use super::on_device::OnDevice;
+use super::recorder::{Stop, activity};
+use super::records::WORK;
+use crate::absence::Absence;
+use crate::cuda_error::{Called, CudaError};
+use crate::cuda_time::CudaTime;
+use crate::device::Routine;
+use crate::error::{BoxError, TimingError};
+use crate::gate::GateMode;
+use crate::probe::own_stream;
+use crossover_profile::Activity;
+use crossover_words::Clock;
+
+impl CudaTime {
+    /// A clock for work on streams that libraries hide, which [`measure_activity`](Self::measure_activity) times on all
+    /// devices of the process. Its other clocks time work on a [`stream`](Self::stream) of its own, on device `ordinal`,
+    /// without a gate.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps the device from being used.
+    pub fn of_process(ordinal: usize) -> Result<Self, Absence> {
+        Ok(Self::on_stream(&own_stream(ordinal)?, GateMode::Off)?)
+    }
+
+    /// Has [`measure_activity`](Self::measure_activity) wait by `wait` for the work of a library that launches it from a
+    /// thread of its own. It must return only when all that was asked for is done on the devices.
+    ///
+    /// It must not keep a clone of this clock, which would then never end. Without this, the clock waits for the primary contexts of all devices, and for the context that is current on
+    /// its thread.
+    pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
+        let wait = move || wait().map_err(|e| TimingError::from(e.into()));
+        *self.wait().borrow_mut() = Some(Rc::new(wait));
+    }
+
+    /// Runs `routine` `iterations` times back to back, and returns how long devices worked meanwhile, by the records
+    /// that NVIDIA's CUPTI makes of each kernel, copy and memory set of the process. The routine may use any stream,
+    /// device and library. The work of other threads counts too, whatever it is for.
+    ///
+    /// Beforehand the routine runs until two iterations in a row have as many kernels, since libraries tune themselves:
+    /// at most 50 times, each awaited.
+    ///
+    /// [`Activity::busy_ns`] leaves out launches and the gaps between kernels, so compare it with itself alone.
+    /// [`Activity::span_ns`] has both; recording makes launches longer.
+    ///
+    /// # Errors
+    /// CUPTI cannot record, it lost records, an iteration launched no kernel, there is no device, or the routine failed.
+    pub fn measure_activity<E: Into<BoxError>>(
+        &self,
+        iterations: u64,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<Activity, TimingError> {
+        self.activity(iterations, &mut || {
+            routine().map_err(|e| TimingError::from(e.into()))
+        })
+    }
+
+    /// [`measure_activity`](Self::measure_activity) without type parameters.
+    pub(crate) fn activity(
+        &self,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<Activity, TimingError> {
+        let clock = Clock::Activity;
+        self.criterion().measures_on(clock);
+        if iterations == 0 {
+            return Err(TimingError::NoIterations);
+        }
+        let device = self.device().ok_or(TimingError::NoDevice { clock })?;
+        self.announce(iterations)?;
+        let own_wait = self.wait().borrow().clone();
+        let mut wait = || match &own_wait {
+            Some(wait) => wait(),
+            None => Ok(self.wait_for_contexts()?),
+        };
+        let recorded = Cupti::get().map_err(Stop::from).and_then(|cupti| {
+            let mut bench = OnDevice::new(cupti, device, WORK, routine, &mut wait);
+            activity(&mut bench, iterations)
+        });
+        device.last_use.set(Some(Instant::now()));
+        recorded.map_err(|stop| match stop {
+            Stop::Benchmark(error) => error,
+            Stop::Recording(reason) => TimingError::NotRecorded {
+                reason: reason.to_string(),
+            },
+        })
+    }
+
+    /// Waits for the devices with an active primary context, and for the context of this thread, which stays current.
+    fn wait_for_contexts(&self) -> Result<(), CudaError> {
+        let current = result::ctx::get_current().called("cuCtxGetCurrent")?;
+        let settled = self.settle();
+        if let Some(current) = current {
+            // SAFETY: it was current on this thread, so nobody may have destroyed it.
+            unsafe { result::ctx::set_current(current) }.called("cuCtxSetCurrent")?;
+            result::ctx::synchronize().called("cuCtxSynchronize")?;
+        }
+        settled.map(drop)
+    }
+}

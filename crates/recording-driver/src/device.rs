@@ -97,6 +97,8 @@ description! {
     persisting_bytes: usize,
     /// Whether it uses the memory of other devices that may, over NVLink.
     peer_access: bool,
+    /// How many records CUPTI keeps between two flushes.
+    activity_records: usize,
     /// How many pieces of work a stream holds before an enqueueing call waits.
     queue_depth: usize,
 }

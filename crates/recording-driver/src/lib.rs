@@ -35,6 +35,7 @@ mod copies;
 mod cublas;
 mod cublaslt;
 mod cufft;
+mod cupti;
 pub mod device;
 mod effects;
 mod event;

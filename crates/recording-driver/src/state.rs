@@ -8,6 +8,7 @@ use crate::context::Device;
 use crate::cublas::Blas;
 use crate::cublaslt::Described;
 use crate::cufft::Plan;
+use crate::cupti::Tool;
 use crate::device::{Description, descriptions};
 use crate::fault::Fault;
 use crate::log::Names;
@@ -50,6 +51,9 @@ pub(crate) struct State {
     /// The calls of NCCL's group, while it is open.
     pub(crate) sums: Option<Vec<Sum>>,
     pub(crate) programs: BTreeMap<u64, Program>,
+    pub(crate) tool: Tool,
+    /// The stream whose work runs.
+    pub(crate) running: u64,
     /// The error that persists, once it occurred.
     pub(crate) lost: Option<i32>,
     handles: u64,

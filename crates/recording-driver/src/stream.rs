@@ -154,6 +154,7 @@ impl State {
         }
         let mut end = None;
         if self.has_reached(&work, forced) {
+            self.running = handle;
             end = self.run(on, &work, start, forced);
         }
         let stream = self.streams.get_mut(&handle).expect("it had work");

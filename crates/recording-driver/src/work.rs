@@ -19,6 +19,18 @@ impl State {
         start: Time,
         forced: bool,
     ) -> Option<Time> {
+        let end = self.run_unrecorded(on, work, start, forced)?;
+        self.record_activity(work, [start, end]);
+        Some(end)
+    }
+
+    fn run_unrecorded(
+        &mut self,
+        on: &Description,
+        work: &Work,
+        start: Time,
+        forced: bool,
+    ) -> Option<Time> {
         let check = |what: Arguments<'_>, address: Option<u64>| {
             let there = address.map_or(Ok(()), |address| self.memory.check_there(address));
             if let Err(fault) = there {

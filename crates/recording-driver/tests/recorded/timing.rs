@@ -3,12 +3,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
-use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
+use crossover_timing::cudarc::driver::{
+    CudaContext, CudaStream, DevicePtrMut, LaunchConfig, result,
+};
 use crossover_timing::cudarc::nvrtc::Ptx;
+use crossover_timing::profile::Activity;
 use crossover_timing::{
     Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
     LaunchState, Rate, TimingError, bind, open,
@@ -17,7 +21,7 @@ use crossover_words::sidecar;
 use libtest_mimic::Trial;
 
 use crate::inside;
-use crate::stand_in::{TWO, mark, phases, results, samples};
+use crate::stand_in::{TWO, mark, phases, plan, results, samples};
 
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
@@ -154,6 +158,7 @@ fn test_with(
 pub(crate) fn tests() -> Vec<Trial> {
     // Every kernel takes exactly its time.
     let exact = "h200:variation_ppm=0";
+    let two_exact = "h200:variation_ppm=0,h200:variation_ppm=0";
     let full = "h200:memory_bytes=1000000000";
     let persisting = "h200:variation_ppm=0:persisting_bytes=1048576";
     let short = "h200:variation_ppm=0:queue_depth=256";
@@ -190,7 +195,208 @@ pub(crate) fn tests() -> Vec<Trial> {
             on.is_known(&ignoring(time))
         }),
         test("cheats", TWO, |on| cheats::all(&on.time)),
+        test("activity", exact, activity),
+        test_with("activity of two", two_exact, 1, &[], activity_of_two),
+        test("activity of a thread", exact, activity_of_a_thread),
+        test_with("activity refused", TWO, 0, &[], activity_refused),
+        test("activity lost", "h200:activity_records=150", |on| {
+            let lost = on
+                .time
+                .measure_activity(90, || on.twice())
+                .unwrap_err()
+                .to_string();
+            assert!(lost.starts_with("CUPTI lost 30 records"), "{lost}");
+            // Fewer records fit.
+            assert_eq!(on.time.measure_activity(70, || on.twice())?.kernels, 140);
+            Ok(())
+        }),
+        test_with("activity on criterion", TWO, 0, &[CHANGES], activity_stored),
     ]
+}
+
+/// The figures of an activity on one device: kernels and streams, and its times in nanoseconds.
+fn shows(activity: &Activity, counts: [usize; 2], busy: f64, overlap: f64) {
+    let streams = activity.streams.len();
+    assert_eq!([activity.kernels as usize, streams], counts, "{activity:?}");
+    let times = [activity.busy_ns, activity.overlap_ns].map(|ns| ns as f64);
+    assert_eq!(times, [busy, overlap], "{activity:?}");
+    assert!(activity.is_steady, "{activity:?}");
+}
+
+/// The clock `activity` on the driver's virtual time: streams, graphs, sets, and the order of its calls.
+fn activity(on: On) -> Result<(), BoxError> {
+    let (time, spun) = (&on.time, SPUN.as_nanos() as f64 + KERNEL);
+    mark("one stream");
+    let one = time.measure_activity(10, || on.launch())?;
+    shows(&one, [10, 1], 10.0 * KERNEL, 0.0);
+    // The host launches more slowly than the kernels run.
+    assert_eq!(one.span_ns as f64, 9.0 * LAUNCH + KERNEL);
+    let mut lines = marked();
+    let recorded = ["attach", "detach", "record the kind", "hand over"];
+    lines.retain(|line| recorded.iter().any(|what| line.starts_with(what)));
+    let kinds = [1, 22, 2, 10].map(|kind| format!("record the kind {kind}"));
+    let handed = [1, 1, 10].map(|records| format!("hand over {records} records"));
+    let begin = ["attach a tool", "hand over 0 records"].map(str::to_owned);
+    let end = ["detach the tool".to_owned()];
+    assert_eq!(lines, [&begin[..], &kinds, &handed, &end].concat());
+
+    let beside = time.measure_activity(10, || on.spin().and_then(|()| on.launch()))?;
+    shows(&beside, [20, 2], 10.0 * spun, 10.0 * KERNEL);
+    let after = time.measure_activity(1, || -> Result<(), BoxError> {
+        on.launch()?;
+        on.other.join(&on.stream)?;
+        Ok(on.spin()?)
+    })?;
+    shows(&after, [2, 2], KERNEL + spun, 0.0);
+    let graph = time.measure_graph(Clock::Activity, 10, || on.twice())?;
+    assert_eq!(graph, 20.0 * KERNEL);
+    let mut memory = on.stream.alloc_zeros::<u8>(4_800)?;
+    let set = time.measure_activity(10, || -> Result<(), BoxError> {
+        on.launch()?;
+        Ok(on.stream.memset_zeros(&mut memory)?)
+    })?;
+    assert_eq!((set.kernels, set.copies), (10, 10));
+    assert!(set.busy_ns as f64 > 10.0 * KERNEL, "{set:?}");
+    // A clock of the process has no gate, and its own stream is not in the way.
+    let process = ignoring(CudaTime::of_process(0)?);
+    let one = process.measure_activity(10, || on.launch())?;
+    shows(&one, [10, 1], 10.0 * KERNEL, 0.0);
+    on.is_known(&on.time)
+}
+
+/// Work on both devices at once counts once.
+fn activity_of_two(on: On) -> Result<(), BoxError> {
+    let both = || on.spin_there().and_then(|()| on.launch());
+    let activity = on.time.measure_activity(10, both)?;
+    shows(
+        &activity,
+        [20, 2],
+        10.0 * (SPUN.as_nanos() as f64 + KERNEL),
+        10.0 * KERNEL,
+    );
+    assert_eq!(activity.devices(), 2);
+    Ok(())
+}
+
+/// A library whose thread launches only when it is waited for.
+fn activity_of_a_thread(on: On) -> Result<(), BoxError> {
+    let (ask, asked) = mpsc::channel::<Option<Sender<()>>>();
+    let (stream, context) = (on.other.clone(), on.elsewhere.clone());
+    let library = std::thread::spawn(move || -> Result<(), BoxError> {
+        let ptx = Ptx::from_src(include_str!("../../../timing/src/gate.ptx"));
+        let empty = context.load_module(ptx)?.load_function("crossover_empty")?;
+        let mut later = 0;
+        for asked in asked {
+            let Some(done) = asked else {
+                later += 1;
+                continue;
+            };
+            for _ in 0..std::mem::take(&mut later) {
+                let one = LaunchConfig::for_num_elems(1);
+                // SAFETY: the kernel takes no arguments.
+                unsafe { stream.launch_builder(&empty).launch(one) }?;
+            }
+            stream.synchronize()?;
+            done.send(())?;
+        }
+        Ok(())
+    });
+    let routine = || ask.send(None);
+    let error = on.time.measure_activity(3, routine).unwrap_err();
+    assert!(matches!(error, TimingError::NoKernel), "{error}");
+    let to = ask.clone();
+    on.time.wait_by(move || -> Result<(), BoxError> {
+        let (done, is_done) = mpsc::channel();
+        to.send(Some(done))?;
+        Ok(is_done.recv()?)
+    });
+    // The iterations without a wait are launched before.
+    on.time.measure_activity(1, routine)?;
+    let activity = on.time.measure_activity(10, routine)?;
+    shows(&activity, [10, 1], 10.0 * KERNEL, 0.0);
+    drop((on, ask));
+    library.join().expect("it does not panic")
+}
+
+/// What keeps the clock from recording is an error with its remedy, after which it works.
+fn activity_refused(on: On) -> Result<(), BoxError> {
+    let record = || on.time.measure_activity(3, || on.launch());
+    for (fault, sentence) in [
+        (
+            "cuptiSubscribe:1:39",
+            "another profiler, debugger or sanitizer is attached",
+        ),
+        (
+            "cuptiActivityEnable:2:35",
+            "only administrators to profile; run as root",
+        ),
+        (
+            "cuptiActivityFlushAll:2:999",
+            "cuptiActivityFlushAll failed",
+        ),
+        (
+            "cuptiActivityGetNextRecord:1:999",
+            "cuptiActivityGetNextRecord failed",
+        ),
+    ] {
+        plan(fault);
+        let error = record().unwrap_err();
+        let is_told = error.to_string().contains(sentence);
+        assert!(
+            is_told && matches!(error, TimingError::NotRecorded { .. }),
+            "{error}"
+        );
+        plan("");
+        assert_eq!(record()?.kernels, 3, "after {fault}");
+    }
+    let within = on.time.measure_activity(3, || -> Result<(), BoxError> {
+        on.launch()?;
+        let error = record().unwrap_err().to_string();
+        assert!(
+            error.contains("another thread of this program records"),
+            "{error}"
+        );
+        Ok(())
+    })?;
+    assert_eq!(within.kernels, 3);
+    let none = on.time.measure_activity(3, || Ok::<(), BoxError>(()));
+    assert!(matches!(none, Err(TimingError::NoKernel)), "{none:?}");
+    let fails = on.time.measure_activity(3, || Err::<(), _>("no file"));
+    assert!(matches!(fails, Err(TimingError::Routine(_))), "{fails:?}");
+    assert_eq!(record()?.kernels, 3);
+    let no_iterations = on.time.measure_activity(0, || on.launch());
+    assert!(matches!(no_iterations, Err(TimingError::NoIterations)));
+    on.is_known(&on.time)
+}
+
+const CHANGES: &str = "note: the kernels of an iteration do not become constant";
+
+/// Criterion, with the figures beside a result.
+fn activity_stored(on: On) -> Result<(), BoxError> {
+    on.bench("k", |b| b.iter_activity(&on.time, || on.twice()));
+    let mut n = 0;
+    on.bench("changes", |b| {
+        b.iter_activity(&on.time, || {
+            n += 1;
+            if n % 3 == 0 { on.twice() } else { on.launch() }
+        })
+    });
+    drop(on);
+    assert_eq!(clock("k"), Some(Clock::Activity));
+    let file = sidecar::read(&results().join("k/new"), &[]).expect("a sidecar");
+    let fields = file.fields?;
+    let [kernels, span, overlap, streams, devices] =
+        sidecar::ACTIVITY.map(|key| fields["extra"][key].as_f64());
+    assert_eq!([kernels, overlap], [Some(2.0), Some(0.0)]);
+    assert_eq!([streams, devices], [Some(1.0); 2]);
+    assert!(span.is_some_and(|span| span > 2.0 * KERNEL), "{span:?}");
+    for (n, time) in samples(&results().join("k/new")) {
+        assert!(
+            (time / (n * 2.0 * KERNEL) - 1.0).abs() < 0.02,
+            "{n} in {time} ns"
+        );
+    }
+    Ok(())
 }
 
 /// The calls since the last mark.
@@ -471,7 +677,7 @@ fn noted(on: On) -> Result<(), BoxError> {
 /// A benchmark whose work is not timed ends with the sentence of its error.
 fn panics(on: On) -> Result<(), BoxError> {
     let nothing = || Ok::<(), BoxError>(());
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         let error = on.time.measure(clock, 10, nothing);
         assert!(
             matches!(error, Err(TimingError::NothingEnqueued)),
@@ -480,6 +686,12 @@ fn panics(on: On) -> Result<(), BoxError> {
         let error = on.time.measure(clock, 0, || on.launch());
         assert!(matches!(error, Err(TimingError::NoIterations)), "{clock}");
     }
+    let no_library = on.time.measure(Clock::Activity, 10, || on.launch());
+    let error = no_library.unwrap_err().to_string();
+    assert!(
+        error.contains("(libcupti) was not found; install the CUDA toolkit"),
+        "{error}"
+    );
     let panics = |sentence: &str, f: &mut dyn FnMut(&mut Bencher<'_, CudaTime>)| {
         let panic = catch_unwind(AssertUnwindSafe(|| on.bench("k", f))).expect_err(sentence);
         let panic = panic.downcast::<String>().expect("a sentence");
@@ -507,7 +719,7 @@ fn hidden(on: On) -> Result<(), BoxError> {
         let is_found = matches!(error, TimingError::WorkElsewhere { .. });
         assert!(is_found && error.to_string().contains(ELSEWHERE), "{error}");
     };
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         found(&|| on.time.measure_launches(clock, 10, 1, || on.hidden()));
     }
     let gated = Clock::EventsGated;
@@ -545,7 +757,7 @@ fn beside(on: On) -> Result<(), BoxError> {
     let time = ignoring(CudaTime::on_stream(&stream, GateMode::Auto)?);
     let mut memory = other.alloc_zeros::<u8>(BYTES)?;
     let mut elsewhere = || other.memset_zeros(&mut memory);
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         for launches in [None, Some(1)] {
             let measured = match launches {
                 None => time.measure(clock, 10, &mut elsewhere),
@@ -560,7 +772,7 @@ fn beside(on: On) -> Result<(), BoxError> {
         let mut memory = unsafe { stream.alloc::<u8>(BYTES) }?;
         other.memset_zeros(&mut memory)
     };
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         let measured = time.measure(clock, 10, &mut freed);
         let is_right = |ns: f64| clock == Clock::Submit || ns > 9.0 * set_ns;
         match measured {
@@ -573,7 +785,7 @@ fn beside(on: On) -> Result<(), BoxError> {
     }
     // The stream works again after a trial.
     let mut own = || stream.memset_zeros(&mut memory);
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         assert!(time.measure(clock, 10, &mut own)? > 0.0, "{clock}");
     }
     let time = ignoring(CudaTime::on_stream(
@@ -595,7 +807,7 @@ fn is_gated(clock: Clock) -> bool {
 /// A routine may keep what it allocates, in each call or in place of what it had: that memory exists, or the
 /// measurement is an error.
 fn kept(on: On) -> Result<(), BoxError> {
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         for keeps_all in [false, true] {
             let mut kept = Vec::new();
             let measured = on.time.measure(clock, 10, || -> Result<(), BoxError> {
@@ -639,7 +851,7 @@ fn joined(on: On) -> Result<(), BoxError> {
         Ok(on.stream.wait(&joined)?)
     };
     let spun = 10.0 * SPUN.as_nanos() as f64;
-    for &clock in Clock::ALL {
+    for &clock in Clock::OF_STREAM {
         let ns = on.time.measure_launches(clock, 10, 1, fork)?;
         let is_of_host = [Clock::Wall, Clock::Submit].contains(&clock);
         assert!(is_of_host || ns >= spun, "{clock}: {ns}");

@@ -1,0 +1,172 @@
+//! Stands in for CUPTI: records the work that runs, by the virtual clock, and hands the records over when it is asked to.
+//! <https://docs.nvidia.com/cupti/>
+
+use std::collections::BTreeSet;
+use std::ffi::{c_char, c_void};
+
+use crate::call::{Library, exported, get, put};
+use crate::clock::Time;
+use crate::fault::Fault;
+use crate::objects::Work;
+use crate::state::State;
+
+/// Numbers of CUptiResult: a tool is attached already, and there are no more records or tools.
+const MULTIPLE_SUBSCRIBERS: i32 = 39;
+const MAX_LIMIT_REACHED: i32 = 12;
+const CUPTI: Library = Library {
+    all: &[
+        1,
+        7,
+        8,
+        MAX_LIMIT_REACHED,
+        14,
+        35,
+        MULTIPLE_SUBSCRIBERS,
+        999,
+    ],
+    invalid: 1,
+    no_memory: 8,
+    failed: 999,
+};
+
+/// Bytes of a record, as many for each kind.
+const RECORD: usize = 112;
+/// Kinds of records, and where the device and the stream lie in each.
+const COPY: u32 = 1;
+const SET: u32 = 2;
+const KERNEL: u32 = 10;
+
+type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+
+/// The tool that is attached.
+#[derive(Default)]
+pub(crate) struct Tool {
+    is_attached: bool,
+    buffers: Option<(Request, Complete)>,
+    kinds: BTreeSet<u32>,
+    records: Vec<[u8; RECORD]>,
+    dropped: usize,
+}
+
+exported! { CUPTI:
+    fn cuptiGetVersion(_state) => u32 {
+        // That of CUDA 13.0.
+        Ok(130_000)
+    }
+
+    fn cuptiGetResultString(_state, _status: u32) => *const c_char {
+        Ok(c"an error of the recording driver".as_ptr())
+    }
+
+    fn cuptiGetTimestamp(state) => Time {
+        Ok(state.clock.host)
+    }
+
+    fn cuptiGetCallbackName(_state, _domain: u32, _function: u32) => *const c_char {
+        Ok(c"cuFunction".as_ptr())
+    }
+
+    fn cuptiSubscribe(state, _callback: u64, _data: u64) -> u64 {
+        if std::mem::replace(&mut state.tool.is_attached, true) {
+            return Err(Fault::new(MULTIPLE_SUBSCRIBERS, "a tool is attached"));
+        }
+        log!("attach a tool");
+        Ok(1)
+    }
+
+    fn cuptiUnsubscribe(state, _tool: u64) {
+        log!("detach the tool");
+        state.tool.is_attached = false;
+        Ok(())
+    }
+
+    fn cuptiEnableCallback(_state, _enable: u32, _tool: u64, _domain: u32, _event: u32) {
+        Ok(())
+    }
+
+    fn cuptiActivityRegisterCallbacks(state, request: Request, complete: Complete) {
+        state.tool.buffers = Some((request, complete));
+        Ok(())
+    }
+
+    fn cuptiActivityEnable(state, kind: u32) {
+        log!("record the kind {kind}");
+        state.tool.kinds.insert(kind);
+        Ok(())
+    }
+
+    fn cuptiActivityDisable(state, kind: u32) {
+        state.tool.kinds.remove(&kind);
+        Ok(())
+    }
+
+    fn cuptiActivityFlushAll(state, _flags: u32) {
+        let records = std::mem::take(&mut state.tool.records);
+        log!("hand over {} records", records.len());
+        let (request, complete) = state.tool.buffers.ok_or_else(|| Fault::invalid("no buffers"))?;
+        let mut left = records.as_flattened();
+        while !left.is_empty() {
+            let (mut buffer, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
+            // SAFETY: the tool promised that it writes to these three.
+            unsafe { request(&mut buffer, &mut size, &mut most) };
+            let (filled, rest) = left.split_at(left.len().min(size / RECORD * RECORD));
+            left = rest;
+            // SAFETY: the tool's buffer has `size` bytes, and `filled` fits.
+            unsafe { std::ptr::copy_nonoverlapping(filled.as_ptr(), buffer, filled.len()) };
+            // SAFETY: the buffer is the tool's own, and goes back once.
+            unsafe { complete(std::ptr::null_mut(), 0, buffer, size, filled.len()) };
+        }
+        Ok(())
+    }
+
+    fn cuptiActivityGetNextRecord(_state, buffer: *mut u8, valid: usize, record: *mut *mut u8) {
+        let last = get(record)?;
+        let next = if last.is_null() { buffer } else { last.wrapping_add(RECORD) };
+        if next >= buffer.wrapping_add(valid) {
+            return Err(Fault::new(MAX_LIMIT_REACHED, "no more records"));
+        }
+        put(record, next)
+    }
+
+    fn cuptiActivityGetNumDroppedRecords(state, _context: u64, _stream: u32) => usize {
+        Ok(std::mem::take(&mut state.tool.dropped))
+    }
+
+    fn cuptiActivityPushExternalCorrelationId(_state, _kind: u32, _id: u64) {
+        Ok(())
+    }
+
+    fn cuptiActivityPopExternalCorrelationId(_state, _kind: u32) => u64 {
+        Ok(0)
+    }
+}
+
+impl State {
+    /// Writes a record of work that has run, if its kind is recorded.
+    pub(crate) fn record_activity(&mut self, work: &Work, times: [Time; 2]) {
+        let (kind, device_at, stream_at) = match work {
+            Work::Kernel { .. } => (KERNEL, 40, 48),
+            Work::Copy(_) => (COPY, 32, 40),
+            Work::Set(_) => (SET, 32, 40),
+            _ => return,
+        };
+        let device = self.streams[&self.running].device;
+        if !self.tool.kinds.contains(&kind) {
+            return;
+        }
+        if self.tool.records.len() >= self.devices[device].description.activity_records {
+            self.tool.dropped += 1;
+            return;
+        }
+        let mut record = [0; RECORD];
+        let mut write =
+            |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+        write(0, &kind.to_le_bytes());
+        write(16, &times[0].to_le_bytes());
+        write(24, &times[1].to_le_bytes());
+        write(device_at, &(device as u32).to_le_bytes());
+        write(stream_at, &(self.running as u32).to_le_bytes());
+        self.tool.records.push(record);
+    }
+}

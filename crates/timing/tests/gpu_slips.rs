@@ -350,7 +350,11 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
         // 8 bytes a value, at no more than 20 TB/s from the cache.
         assert!(at(Clock::EventsGated) > values as f64 * 8.0 / 20e3);
         // Each trial has one outcome, however often it is made.
-        for &clock in Clock::OF_STREAM.iter().cycle().take(10 * Clock::ALL.len()) {
+        for &clock in Clock::OF_STREAM
+            .iter()
+            .cycle()
+            .take(10 * Clock::OF_STREAM.len())
+        {
             for launches in [None, Some(1)] {
                 let mut beside = || Tracked::scale(&scale, &other, &x, &mut y);
                 let measured = match launches {

@@ -25,7 +25,7 @@ macro_rules! named {
 const TESTS: &[(&str, fn())] = named![
     benchmarks::every_benchmark_and_input_is_what_it_was,
     benchmarks::every_file_is_of_a_group,
-    readme::documents_list_the_groups_with_their_questions,
+    readme::the_document_lists_the_groups_with_their_questions,
     readme::every_group_has_a_heading_and_a_question,
     kernels::compile::names_are_unique_since_modules_are_kept_by_name,
     kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits,

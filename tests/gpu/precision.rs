@@ -5,10 +5,9 @@ use std::rc::Rc;
 
 use crossover_suite::device::{Absence, Gpu};
 use crossover_suite::model::Format;
+use crossover_suite::timing::Launch;
 use crossover_suite::timing::cudarc::driver::DevicePtr;
-use crossover_suite::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover_suite::workload::matmul::Matmul;
-use crossover_suite::workload::matmul::gpu::cublas;
 use crossover_suite::workload::matmul::precision::{PRECISION, product, split};
 use crossover_suite::workload::{Result, Routine, Value};
 
@@ -176,49 +175,5 @@ fn an_order_that_the_library_does_not_take_is_named() -> Result<()> {
         panic!("FP8 takes 257");
     };
     assert!(error.to_string().contains("multiple of 16"), "{error}");
-    Ok(())
-}
-
-/// Prints speed and error of each length of a run beside those of SGEMM, to choose by.
-#[test]
-#[ignore = "needs a CUDA device"]
-fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<()> {
-    let _one = one_at_a_time();
-    const N: u64 = 8192;
-    let device = Rc::new(Gpu::open(0)?);
-    let time = CudaTime::on_stream(stream(&device), GateMode::Auto)?;
-    let problem = Rc::new(Matmul::new(N));
-    let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64)> {
-        let error = error_after(1, &device, routine, what)?;
-        let launches = routine.launches();
-        let mut best = f64::INFINITY;
-        for _ in 0..5 {
-            let total = time.measure_launches(Clock::EventsGated, 3, launches, || routine.run())?;
-            best = best.min(total / 3.0);
-        }
-        Ok((error, best))
-    };
-    let (sgemm, sgemm_time) = measure(&mut *cublas(&device, &problem)?, "f32")?;
-    println!(
-        "SGEMM at {N}: {:.2} ms, error {sgemm:.2e}",
-        sgemm_time / 1e6
-    );
-    for chunk in [8192, 4096, 2048, 1024, 512, 256] {
-        let what = format!("runs of {chunk}");
-        let made = split(&device, &problem, chunk);
-        let Some(mut routine) = unless_too_old(&what, made)? else {
-            break;
-        };
-        let (error, took) = measure(&mut *routine, &what)?;
-        println!(
-            "{what}: {:.2} ms, {:.2} times SGEMM's speed; error {error:.2e}, {:.2} times",
-            took / 1e6,
-            sgemm_time / took,
-            error / sgemm
-        );
-        if chunk <= 1024 {
-            assert!(error <= 4.0 * sgemm, "{what}: {error:.2e} of {sgemm:.2e}");
-        }
-    }
     Ok(())
 }

@@ -213,16 +213,10 @@ fn short_work_on_another_stream_is_below_the_limit() -> TestResult {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn launches_are_counted_and_nothing_is_an_error() -> TestResult {
+fn launches_are_counted() -> TestResult {
     const NS: u64 = 5_000;
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
-    for &clock in Clock::OF_STREAM {
-        let nothing = time.measure(clock, 10, || Ok::<(), CudaError>(()));
-        let error = nothing.expect_err("nothing is enqueued");
-        println!("{clock}: {error}");
-        assert!(matches!(error, TimingError::NothingEnqueued));
-    }
     let spin = device.spin(NS)?;
     // SAFETY: the kernel takes one 64-bit number.
     let launch = || unsafe { spin.launch(stream) };
@@ -238,8 +232,6 @@ fn launches_are_counted_and_nothing_is_an_error() -> TestResult {
         assert!(ns >= 3.0 * NS as f64, "{ns}");
     }
     println!("{calls} calls for 2,703 iterations");
-    let error = time.measure(Clock::Events, 0, launch);
-    assert!(matches!(error, Err(TimingError::NoIterations)));
     Ok(())
 }
 

@@ -100,20 +100,18 @@ fn pointers(value: &Value) -> Vec<String> {
     std::iter::once(String::new()).chain(below).collect()
 }
 
+/// What is printed before a failure names the case and the file.
 #[test]
 fn damaged_files_harm_nothing() {
     let results = Results::new();
     // A profile or a record of a run as often as samples, of which there are many.
     let mut kinds = BTreeMap::<_, Vec<&PathBuf>>::new();
-    for file in results
-        .files
-        .iter()
-        .filter(|file| file.extension().is_some_and(|it| it == "json"))
-    {
-        kinds
-            .entry(file.file_name().unwrap())
-            .or_default()
-            .push(file);
+    for file in &results.files {
+        let kind = file
+            .file_name()
+            .filter(|name| name.to_string_lossy().ends_with(".json"));
+        kind.into_iter()
+            .for_each(|kind| kinds.entry(kind).or_default().push(file));
     }
     let kinds: Vec<Vec<&PathBuf>> = kinds.into_values().collect();
     let set = |name, default| std::env::var(name).map_or(default, |it| it.parse().unwrap());
@@ -122,12 +120,12 @@ fn damaged_files_harm_nothing() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(case);
         let files = &kinds[random.random_range(0..kinds.len())];
         let file = files[random.random_range(0..files.len())];
+        println!("case {case}, {}", file.display());
         let sound = fs::read(file).unwrap();
         fs::write(file, damaged(&sound, &mut random)).unwrap();
-        let is_named = results.loses_nothing_unnamed(file);
-        let checked = is_named.and_then(|()| results.check(case % 4 == 0));
+        results.lose_nothing_unnamed(file);
+        results.are_read(case % 4 == 0);
         fs::write(file, &sound).unwrap();
-        assert_eq!(checked, Ok(()), "case {case}, {}", file.display());
     }
 }
 
@@ -140,23 +138,24 @@ struct Results {
 
 impl Results {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
         let mut this = Self {
-            dir,
+            dir: TempDir::new().unwrap(),
             files: BTreeSet::new(),
             benchmarks: 0,
         };
         h200::unpack(&this.root());
-        let profile = recorded("matmul_batched/gpu/cublas-eager/64");
-        plant_profile(&this.root(), &profile);
-        let out = this.dir.path().join("out");
+        plant_profile(
+            &this.root(),
+            &recorded("matmul_batched/gpu/cublas-eager/64"),
+        );
+        let out = this.file("out");
         let report = report::read(&this.root(), &out, &Options::default()).unwrap();
         write::write(&report, &this.root(), &out).unwrap();
         let mut record = Vec::new();
         let packed = fs::File::open(out.join(BESIDE_THE_PAGE)).unwrap();
         std::io::copy(&mut flate2::read::GzDecoder::new(packed), &mut record).unwrap();
-        fs::write(this.record(), record).unwrap();
-        fs::rename(out.join("thresholds.json"), this.thresholds()).unwrap();
+        fs::write(this.file("record.json"), record).unwrap();
+        fs::rename(out.join("thresholds.json"), this.file("thresholds.json")).unwrap();
         fs::remove_dir_all(&out).unwrap();
         this.files = this.tree();
         let read = MachineResults::read(&this.root(), "here", false);
@@ -165,17 +164,13 @@ impl Results {
         this
     }
 
+    /// A file or folder beside the results.
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
     fn root(&self) -> PathBuf {
-        self.dir.path().join("criterion")
-    }
-
-    /// The record of the results, unpacked.
-    fn record(&self) -> PathBuf {
-        self.dir.path().join("record.json")
-    }
-
-    fn thresholds(&self) -> PathBuf {
-        self.dir.path().join("thresholds.json")
+        self.file("criterion")
     }
 
     fn tree(&self) -> BTreeSet<PathBuf> {
@@ -185,120 +180,113 @@ impl Results {
     }
 
     /// A result that is not read is named, and the results of other files are there.
-    fn loses_nothing_unnamed(&self, damaged: &Path) -> Result<(), String> {
+    fn lose_nothing_unnamed(&self, damaged: &Path) {
         let here = MachineResults::read(&self.root(), "here", false);
         let is_of_a_run = damaged.parent().is_some_and(|it| it.ends_with("runs"));
-        let (read, named) = (here.benchmarks().count(), here.problems.len());
-        let whole = self.benchmarks;
+        let (read, named, whole) = (
+            here.benchmarks().count(),
+            here.problems.len(),
+            self.benchmarks,
+        );
         // If the environment of a run was damaged, its results are another machine's.
-        if is_of_a_run || read + named >= whole && read + 1 >= whole {
-            return Ok(());
-        }
-        Err(format!("{read} of {whole} results, {named} named"))
+        let is_named = is_of_a_run || read + named >= whole && read + 1 >= whole;
+        assert!(is_named, "{read} of {whole} results, {named} named");
     }
 
     /// Reads every file; `makes_all` adds a page, a comparison and a record.
-    fn check(&self, makes_all: bool) -> Result<(), String> {
+    fn are_read(&self, makes_all: bool) {
         let outside = tempfile::tempdir().unwrap();
-        let out = outside.path();
         let here = MachineResults::read(&self.root(), "here", false);
-        here.benchmarks().try_for_each(|b| plain("an id", &b.id))?;
+        here.benchmarks().for_each(|b| plain("an id", &b.id));
         for p in &here.profiles {
-            plain_lines("a profile", &profile::text(&p.profile, &p.dir))?;
+            plain_lines("a profile", &profile::text(&p.profile, &p.dir));
         }
         crossover_answer::find(&here, &[]);
-        let packed = out.join("other.json.gz");
+        let packed = outside.path().join("other.json.gz");
         let mut gzip = GzEncoder::new(fs::File::create(&packed).unwrap(), Compression::fast());
-        gzip.write_all(&fs::read(self.record()).unwrap()).unwrap();
+        gzip.write_all(&fs::read(self.file("record.json")).unwrap())
+            .unwrap();
         gzip.finish().unwrap();
         match MachineResults::read_other(&packed) {
             Ok(machine) => drop(crossover_answer::find(&machine, &[])),
-            Err(error) => plain("an error", &error.to_string())?,
+            Err(error) => plain("an error", &error.to_string()),
         }
-        self.ask()?;
+        match Advice::open(self.file("thresholds.json")) {
+            Ok(advice) => is_asked(&advice),
+            Err(error) => plain("an error", &error.to_string()),
+        }
         if makes_all {
-            self.report(out, &packed)?;
-            self.compare()?;
+            self.are_reported(outside.path(), packed);
+            self.are_compared();
         }
-        let is_unchanged = self.tree() == self.files;
-        (is_unchanged.then_some(()))
-            .ok_or_else(|| "something was written beside the page".to_owned())
+        assert!(
+            self.tree() == self.files,
+            "something was written beside the page"
+        );
     }
 
-    fn ask(&self) -> Result<(), String> {
-        let advice = match Advice::open(self.thresholds()) {
-            Ok(advice) => advice,
-            Err(error) => return plain("an error", &error.to_string()),
-        };
-        for operation in &advice.thresholds().operations {
-            for size in [1e-300, 1.0, 300.0, 1e300].map(Size::from) {
-                for data in Residency::ALL {
-                    let question = Question::new(&operation.name, size).data(data);
-                    let estimate = advice.decide(&question).estimate;
-                    if estimate.is_some_and(|it| it.low > it.high) {
-                        return Err(format!("{question:?}"));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn report(&self, out: &Path, other: &Path) -> Result<(), String> {
+    fn are_reported(&self, out: &Path, other: PathBuf) {
         let options = Options {
-            with: vec![other.to_owned()],
+            with: vec![other],
             no_reference: true,
         };
         let page = out.join("page");
         let report = report::read(&self.root(), &page, &options);
         match report.and_then(|report| write::write(&report, &self.root(), &page)) {
             Ok(written) => {
-                plain_lines("the table", &written.to_string())?;
+                plain_lines("the table", &written.to_string());
                 let pages = WalkDir::new(&page).into_iter().map(Result::unwrap);
                 let pages = pages.filter(|it| it.path().extension().is_some_and(|it| it == "html"));
-                for page in pages {
-                    text("a page", &fs::read_to_string(page.path()).unwrap())?;
-                }
+                pages.for_each(|it| text("a page", &fs::read_to_string(it.path()).unwrap()));
                 match export(&page, &out.join("exported")) {
-                    Ok(_) | Err(ExportError::NoRecord(_)) => Ok(()),
-                    Err(error) => Err(error.to_string()),
+                    Ok(_) | Err(ExportError::NoRecord(_)) => {}
+                    Err(error) => panic!("{error}"),
                 }
             }
-            Err(error) if error.to_string().starts_with("no results") => Ok(()),
+            Err(error) if error.to_string().starts_with("no results") => {}
             // The error of the other machine's file.
             Err(error) => plain("an error", &error.to_string()),
         }
     }
 
-    fn compare(&self) -> Result<(), String> {
-        let side = Baseline::read(&self.root(), NEW);
-        let sides = std::slice::from_ref(&side);
-        let compared = compare(sides, sides, &Judging::default());
-        text("the comparison", &compared.markdown())?;
-        text("the comparison", &compared.page())?;
-        let json = compared.json(FailOn::default());
-        serde_json::from_str::<Value>(&json).map_err(|error| error.to_string())?;
-        Ok(())
+    fn are_compared(&self) {
+        let side = [Baseline::read(&self.root(), NEW)];
+        let compared = compare(&side, &side, &Judging::default());
+        text("the comparison", &compared.markdown());
+        text("the comparison", &compared.page());
+        serde_json::from_str::<Value>(&compared.json(FailOn::default())).unwrap();
     }
 }
 
-fn plain(what: &str, text: &str) -> Result<(), String> {
-    (is_plain(text).then_some(())).ok_or_else(|| format!("{what} acts on what shows it: {text:?}"))
+fn is_asked(advice: &Advice) {
+    for operation in &advice.thresholds().operations {
+        for size in [1e-300, 1.0, 300.0, 1e300].map(Size::from) {
+            for data in Residency::ALL {
+                let question = Question::new(&operation.name, size).data(data);
+                let estimate = advice.decide(&question).estimate;
+                assert!(estimate.is_none_or(|it| it.low <= it.high), "{question:?}");
+            }
+        }
+    }
 }
 
-fn plain_lines(what: &str, text: &str) -> Result<(), String> {
-    text.lines().try_for_each(|line| plain(what, line))
+fn plain(what: &str, text: &str) {
+    assert!(is_plain(text), "{what} acts on what shows it: {text:?}");
+}
+
+fn plain_lines(what: &str, text: &str) {
+    text.lines().for_each(|line| plain(what, line));
 }
 
 /// Checks a text for people, without the data of the page's script.
-fn text(what: &str, text: &str) -> Result<(), String> {
-    if text.contains("<script>alert") {
-        return Err(format!("{what} holds a foreign script"));
-    }
+fn text(what: &str, text: &str) {
+    assert!(
+        !text.contains("<script>alert"),
+        "{what} holds a foreign script"
+    );
     let (text, _) = text.split_once("<script").unwrap_or((text, ""));
     let mut numbers = text.split(|c: char| !c.is_ascii_digit() && c != ',');
-    if let Some(number) = numbers.find(|digits| digits.len() > DIGITS) {
-        return Err(format!("{what} has a number of many digits: {number}"));
-    }
-    plain_lines(what, text)
+    let number = numbers.find(|digits| digits.len() > DIGITS);
+    assert_eq!(number, None, "{what} has a number of many digits");
+    plain_lines(what, text);
 }

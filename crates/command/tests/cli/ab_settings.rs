@@ -4,58 +4,48 @@
 use std::collections::BTreeSet;
 use std::env::consts::ARCH;
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tempfile::TempDir;
+use serde_json::Value;
 
-use crate::ab::kept;
 use crate::compare::{compared, verdict};
-use crate::printed::{ended, holds, text};
-use crate::repositories::{
-    BOTH, ONE_PAIR, Project, builds, clean, commit, crossover, executable, git, harness,
-};
+use crate::printed::{expect, holds, text, with_line};
+use crate::repositories::{BOTH, ONE_PAIR, Place, commit, executable, harness};
 
 /// A repository of one package in `around/top`, whose bench target has a factor of its times compiled in.
-struct Package(TempDir);
+struct Package(Place);
 
 impl Package {
     /// The manifest gets these lines.
     fn new(manifest: &str) -> Self {
-        let this = Self(tempfile::tempdir().unwrap());
-        let top = this.top();
+        let place = Place::new("around/top");
         let manifest = format!(
             "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{manifest}\n\
              [[bench]]\nname = \"x\"\nharness = false\n"
         );
-        this.write("around/top/Cargo.toml", &manifest);
-        this.write("around/top/src/lib.rs", "");
-        this.write("around/top/.gitignore", "Cargo.lock\ntarget*\ntmp\n");
-        this.factor("\"1\"");
+        place.write("around/top/Cargo.toml", &manifest);
+        place.write("around/top/src/lib.rs", "");
+        place.write("around/top/.gitignore", "Cargo.lock\ntarget*\n");
         let body =
             r#"ns=$(awk "BEGIN { print $ns * $FACTOR }"); echo "$ADDED $PLACE $SIDE" >> $log"#;
-        harness(&this.path("run"), &this.path("log"), &BOTH[..1], body);
-        git(&top, &["init", "--quiet"]);
-        commit(&top, "first");
+        harness(&place.path("run"), &place.path("log"), &BOTH[..1], body);
+        let this = Self(place);
+        this.factor("\"1\"");
+        this.0.git("init --quiet");
+        this.commit();
         this
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn top(&self) -> PathBuf {
-        self.path("around/top")
-    }
-
     fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.0.write(&format!("around/{name}"), text);
+    }
+
+    fn commit(&self) {
+        commit(&self.0.top, "next");
     }
 
     fn factor(&self, factor: &str) {
-        let run = self.path("run");
+        let run = self.0.path("run");
         let main = format!(
             "fn main() {{
     use std::os::unix::process::CommandExt;
@@ -64,24 +54,17 @@ impl Package {
     panic!(\"{{error}}\");
 }}"
         );
-        self.write("around/top/benches/x.rs", &main);
+        self.write("top/benches/x.rs", &main);
     }
 
-    fn ab(&self, options: &str, set: impl FnOnce(&mut Command)) -> Output {
-        let mut command = crossover(&self.top());
-        command
-            .args(options.split_whitespace())
-            .env("TMPDIR", self.path("tmp"))
-            .env_remove("CARGO_BUILD_BUILD_DIR");
-        fs::create_dir_all(self.path("tmp")).unwrap();
-        set(&mut command);
-        let output = command.output().unwrap();
-        assert_eq!(fs::read_dir(self.path("tmp")).unwrap().count(), 0);
-        output
+    fn compared(&self, line: &str, code: i32) -> Value {
+        let json = self.0.compared(line, code);
+        assert_eq!(self.0.work_trees(), 0);
+        json
     }
 }
 
-const FOUR: &str = "--json --pairs 4 --budget 0";
+const FOUR: &str = "--pairs 4 --budget 0";
 
 pub(crate) fn sides_never_share_an_executable_whatever_folder_the_settings_name() {
     let package = Package::new("");
@@ -89,62 +72,49 @@ pub(crate) fn sides_never_share_an_executable_whatever_folder_the_settings_name(
     let build = |factor| {
         let main = "fn main() { std::fs::write(std::env::var(\"OUT_DIR\").unwrap() + \"/factor\", ";
         let build = format!("{main}\"{factor}\").unwrap() }}");
-        package.write("around/top/build.rs", &build);
+        package.write("top/build.rs", &build);
     };
     build(1);
     package.factor("std::fs::read_to_string(concat!(env!(\"OUT_DIR\"), \"/factor\")).unwrap()");
-    commit(&package.top(), "build script");
-    let braces = package.path("{braces}");
-    let equal = package.ab("HEAD HEAD", |ab| {
-        ab.env("CARGO_TARGET_DIR", braces);
-    });
-    holds(&text(&equal.stdout), "equal");
-    let slower = |output: &Output, are_equal: bool| {
-        let json = compared(output, 1);
+    package.commit();
+    let dir = package.0.dir();
+    let braces = format!("CARGO_TARGET_DIR={dir}/{{braces}} HEAD HEAD");
+    package.0.ends(&braces, 0, "equal");
+    let slower = |line: &str, are_equal: bool| {
+        let json = package.compared(&format!("{FOUR} {line}"), 1);
         assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
         let warnings = json["warnings"].to_string();
-        assert_eq!(
-            warnings.contains("equal executables"),
-            are_equal,
-            "{json:#}"
-        );
+        assert_eq!(warnings.contains("equal executables"), are_equal);
     };
     build(3);
-    slower(&package.ab(FOUR, |_| {}), true);
+    slower("", true);
     build(1);
     package.factor("\"3\"");
-    let shared = package.path("shared");
-    let output = package.ab(FOUR, |ab| {
-        ab.env("CARGO_BUILD_BUILD_DIR", shared);
-    });
-    slower(&output, false);
-    package.write(
-        "around/.cargo/config.toml",
-        "[build]\nbuild-dir = \"built/{workspace-path-hash}\"\n",
-    );
-    slower(&package.ab(FOUR, |_| {}), false);
+    slower(&format!("CARGO_BUILD_BUILD_DIR={dir}/shared"), false);
+    let settings = "[build]\nbuild-dir = \"built/{workspace-path-hash}\"\n";
+    package.write(".cargo/config.toml", settings);
+    slower("", false);
     // A relative one that both sides have.
-    package.write("around/top/.gitignore", "Cargo.lock\ntarget*\ntmp\nbuilt\n");
-    package.write(
-        "around/top/.cargo/config.toml",
-        "[build]\nbuild-dir = \"built\"\n",
-    );
-    commit(&package.top(), "settings");
-    slower(&package.ab(&format!("{FOUR} HEAD~1 HEAD"), |_| {}), false);
+    package.write("top/.gitignore", "Cargo.lock\ntarget*\nbuilt\n");
+    let settings = "[build]\nbuild-dir = \"built\"\n";
+    package.write("top/.cargo/config.toml", settings);
+    package.commit();
+    slower("HEAD~1 HEAD", false);
     package.factor("\"1\"");
-    let json = compared(&package.ab(FOUR, |_| {}), 0);
+    let json = package.compared(FOUR, 0);
     assert_eq!(verdict(&json, "sort/100"), "faster", "{json:#}");
 }
 
 pub(crate) fn sides_that_were_built_to_one_file_are_refused() {
-    let project = Project::new(&BOTH, "");
-    project.write("file", "changed\n");
-    let built = "export CARGO_TARGET_DIR=$(dirname \"$CARGO_TARGET_DIR\")\n";
-    project.cargo(&(built.to_owned() + &builds(&project.path("target-bench/run"))));
-    let output = project.ab(ONE_PAIR).output().unwrap();
-    let said = ended(&output, 2, "both sides would be built to one file, ");
-    holds(&said, "target/ab/run: ");
-    clean(project.top());
+    let place = Place::project(&BOTH, "");
+    place.write("top/file", "changed\n");
+    place.cargo(
+        "export CARGO_TARGET_DIR=$(dirname \"$CARGO_TARGET_DIR\")",
+        "",
+    );
+    let says = "both sides would be built to one file, … target/ab/run: ";
+    place.ends(ONE_PAIR, 2, says);
+    place.is_clean();
 }
 
 /// Settings lie in a folder above the repository and in a file that git ignores, later in one that is
@@ -153,142 +123,125 @@ pub(crate) fn both_sides_are_built_with_what_cargo_finds_around_the_repository()
     let manifest =
         "license.workspace = true\n[dev-dependencies]\nsibling = { path = \"../sibling\" }";
     let package = Package::new(manifest);
-    package.write(
-        "around/Cargo.toml",
-        "[workspace]\nmembers = [\"top\", \"sibling\"]\nresolver = \"2\"\n\
-         [workspace.package]\nlicense = \"MIT\"\n",
-    );
-    package.write("around/Cargo.lock", "version = 4\n");
-    package.write(
-        "around/sibling/src/lib.rs",
-        "pub const FACTOR: &str = \"3\";",
-    );
-    package.write(
-        "around/sibling/Cargo.toml",
-        "[package]\nname = \"sibling\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
-    );
-    package.write(
-        "around/.cargo/config.toml",
-        "[build]\nrustflags = [\"--cfg\", \"fast\"]\n\
-         [env]\nPLACE = { value = \"here\", relative = true }\nSIDE = \"around\"\n",
-    );
+    for (file, text) in [
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"top\", \"sibling\"]\nresolver = \"2\"\n\
+             [workspace.package]\nlicense = \"MIT\"\n",
+        ),
+        ("Cargo.lock", "version = 4\n"),
+        ("sibling/src/lib.rs", "pub const FACTOR: &str = \"3\";"),
+        (
+            "sibling/Cargo.toml",
+            "[package]\nname = \"sibling\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+        ),
+        (
+            ".cargo/config.toml",
+            "[build]\nrustflags = [\"--cfg\", \"fast\"]\n\
+             [env]\nPLACE = { value = \"here\", relative = true }\nSIDE = \"around\"\n",
+        ),
+        (
+            "top/.gitignore",
+            "Cargo.lock\ntarget*\n/.cargo/config.toml\n",
+        ),
+    ] {
+        package.write(file, text);
+    }
     let factor = "if cfg!(fast) { sibling::FACTOR } else { \"100\" }";
     package.factor(factor);
-    let ignores = "Cargo.lock\ntarget*\ntmp\n/.cargo/config.toml\n";
-    package.write("around/top/.gitignore", ignores);
-    commit(&package.top(), "second");
-    let settings = |text: &str| package.write("around/top/.cargo/config.toml", text);
+    package.commit();
+    let settings = |text: &str| package.write("top/.cargo/config.toml", text);
     settings("[env]\nADDED = \"added\"\n");
     package.factor(&format!("{factor} /* changed */"));
     let seen = || {
-        let json = compared(&package.ab(ONE_PAIR, |_| {}), 0);
+        let json = package.compared(ONE_PAIR, 0);
         let time = json["benchmarks"][0]["base_ns"].as_f64().unwrap();
         assert!((290.0..310.0).contains(&time), "{json:#}");
-        let log = fs::read_to_string(package.path("log")).unwrap();
-        fs::remove_file(package.path("log")).unwrap();
-        let mut seen = BTreeSet::new();
-        for line in log.lines().filter(|line| line.contains("/here ")) {
-            let words: Vec<&str> = line.split(' ').collect();
+        let log = package.0.take("log");
+        let seen = log.lines().filter(|line| line.contains("/here "));
+        let seen = seen.map(|line| {
+            let words = Vec::from_iter(line.split(' '));
             assert!(words[1].ends_with("/around/here"), "{log}");
-            seen.insert(format!("{} {}", words[0], words[2]));
-        }
-        Vec::from_iter(seen).join(", ")
+            format!("{} {}", words[0], words[2])
+        });
+        Vec::from_iter(BTreeSet::from_iter(seen)).join(", ")
     };
     assert_eq!(seen(), "added around");
     settings("[env]\nSIDE = \"old\"\n");
-    git(&package.top(), &["add", "--force", ".cargo/config.toml"]);
-    commit(&package.top(), "third");
+    package.0.git("add --force .cargo/config.toml");
+    package.commit();
     settings("[env]\nSIDE = \"new\"\n");
     assert_eq!(seen(), " new,  old");
-    let lock = fs::read_to_string(package.path("around/Cargo.lock")).unwrap();
-    assert_eq!(lock, "version = 4\n");
+    assert_eq!(package.0.read("around/Cargo.lock"), "version = 4\n");
 }
 
 /// One of rustup's overrides is for the repository, the other for a folder above it, which a side's
 /// toolchain file precedes. A cargo that starts `ab` names its own toolchain.
 pub(crate) fn both_sides_get_the_toolchain_of_the_users_shell() {
-    let project = Project::new(&BOTH[..1], "");
-    let top = project.top().canonicalize().unwrap();
-    project.write("rust-toolchain", "stable\n");
-    project.cargo(&format!(
-        "echo \"${{RUSTUP_TOOLCHAIN-none}}\" >> {}\n{}",
-        project.path("target-toolchains").display(),
-        builds(&project.path("target-bench/run")),
-    ));
+    let place = Place::project(&BOTH[..1], "");
+    let top = place.top.canonicalize().unwrap();
+    place.write("top/rust-toolchain", "stable\n");
+    place.cargo("echo \"${RUSTUP_TOOLCHAIN-none}\" >> $dir/toolchains", "");
     let outside = top.parent().unwrap();
-    let cargo = project.path("target-bin/cargo");
-    let by_cargo = ["CARGO", "RUSTUP_TOOLCHAIN"].map(|name| (name, cargo.to_str().unwrap()));
-    let by_user = ("RUSTUP_TOOLCHAIN_SOURCE", "env");
+    let by_cargo = "CARGO=/cargo RUSTUP_TOOLCHAIN=set";
+    let by_user = format!("{by_cargo} RUSTUP_TOOLCHAIN_SOURCE=env");
     for (folder, set, toolchains) in [
-        (top.as_path(), &[][..], "pinned\npinned\n"),
-        (outside, &[], "pinned\nnone\n"),
-        (outside, &by_cargo[1..], "set\nset\n"),
-        (outside, &by_cargo, "pinned\nnone\n"),
-        (&top, &[by_cargo[0], by_cargo[1], by_user], "set\nset\n"),
+        (&*top, "", "pinned\npinned\n"),
+        (outside, "", "pinned\nnone\n"),
+        (outside, "RUSTUP_TOOLCHAIN=set", "set\nset\n"),
+        (outside, by_cargo, "pinned\nnone\n"),
+        (&top, &by_user, "set\nset\n"),
     ] {
         let shows = format!(
             "echo \"pinned (${{RUSTUP_TOOLCHAIN+not a }}directory override for '{}')\"",
             folder.display()
         );
-        executable(&project.path("target-bin/rustup"), &shows);
-        let mut ab = project.ab(ONE_PAIR);
+        executable(&place.path("bin/rustup"), &shows);
+        let mut ab = place.ab(ONE_PAIR);
         for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_TOOLCHAIN_SOURCE"] {
             ab.env_remove(name);
         }
-        ended(&ab.envs(set.iter().copied()).output().unwrap(), 0, "");
-        let log = project.path("target-toolchains");
-        let logged = fs::read_to_string(&log)
-            .unwrap()
-            .replace(by_cargo[1].1, "set");
-        assert_eq!(logged, toolchains, "{folder:?} {set:?}");
-        fs::remove_file(log).unwrap();
+        expect(with_line(&mut ab, set), 0, "");
+        assert_eq!(place.take("toolchains"), toolchains, "{folder:?} {set}");
     }
 }
 
-pub(crate) fn settings_above_the_temporary_folder_are_named() {
+pub(crate) fn settings_that_cannot_apply_are_named() {
     let package = Package::new("");
     package.factor("\"3\"");
-    package.write("elsewhere/.cargo/config.toml", "[env]\nA = \"b\"\n");
-    fs::create_dir(package.path("elsewhere/tmp")).unwrap();
-    let output = package.ab(ONE_PAIR, |ab| {
-        ab.env("TMPDIR", package.path("elsewhere/tmp"));
-    });
-    let named = "elsewhere/.cargo/config.toml lies above the temporary folder";
-    holds(&text(&output.stderr), named);
-}
-
-pub(crate) fn a_runner_that_replaces_that_of_ab_is_named() {
-    let package = Package::new("");
-    package.factor("\"3\"");
-    let rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
-        .arg("-vV")
-        .output()
-        .unwrap();
-    let said = text(&rustc.stdout);
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    package
+        .0
+        .write("elsewhere/.cargo/config.toml", "[env]\nA = \"b\"\n");
+    package.0.write("elsewhere/tmp/file", "");
+    let mut ab = package.0.ab(ONE_PAIR);
+    let output = ab.env("TMPDIR", package.0.path("elsewhere/tmp")).output();
+    let above = "elsewhere/.cargo/config.toml lies above the temporary folder";
+    holds(&text(&output.unwrap().stderr), above);
+    // A runner that replaces that of `ab`.
+    let mut rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"));
+    let version = text(&rustc.arg("-vV").output().unwrap().stdout);
+    let mut lines = version.lines();
+    let host = lines.find_map(|line| line.strip_prefix("host: "));
     let settings = format!("[target.{}]\nrunner = \"env\"\n", host.unwrap());
-    package.write("around/.cargo/config.toml", &settings);
-    let output = package.ab(ONE_PAIR, |_| {});
-    ended(&output, 2, "settings name a `runner` for this target");
+    package.write(".cargo/config.toml", &settings);
+    let runner = "settings name a `runner` for this target";
+    package.0.ends(ONE_PAIR, 2, runner);
 }
 
 /// A file that git ignores is in no copy.
 pub(crate) fn a_build_that_lacks_an_ignored_file_says_so() {
     let package = Package::new("");
-    package.write("around/top/target-generated", "");
-    package.write(
-        "around/top/src/lib.rs",
-        "pub const TEXT: &str = include_str!(\"../target-generated\");",
-    );
-    let output = package.ab(ONE_PAIR, |_| {});
+    package.write("top/target-generated", "");
+    let text = "pub const TEXT: &str = include_str!(\"../target-generated\");";
+    package.write("top/src/lib.rs", text);
     let says = "copies contain no files that git ignores, and none of a repository inside this one";
-    ended(&output, 2, says);
+    package.0.ends(ONE_PAIR, 2, says);
 }
 
 /// An executable that logs how far apart two of its functions lie, by each linker that is installed.
 pub(crate) fn each_process_has_an_order_of_functions_of_its_own() {
     let package = Package::new("");
-    let main = fs::read_to_string(package.path("around/top/benches/x.rs")).unwrap();
+    let main = package.0.read("around/top/benches/x.rs");
     let functions = "#[inline(never)]
 fn one(x: usize) -> usize { std::hint::black_box(x) * 3 }
 #[inline(never)]
@@ -298,36 +251,31 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
     let distance = (one as fn(usize) -> usize as usize).wrapping_sub(other as fn(usize) -> usize as usize);
     run.env(\"ADDED\", distance.to_string()); let error";
     let main = functions.to_owned() + &main.replacen("let error", distance, 1);
-    package.write("around/top/benches/x.rs", &main);
-    commit(&package.top(), "distance");
-    let log = package.path("log");
+    package.write("top/benches/x.rs", &main);
+    package.commit();
+    let kept = package.0.top.join("target-reports");
     // Unless empty, what the user's linker does first where it links again.
     let run = |options: &str, flags: &str, again: &str| {
-        let _ = fs::remove_file(&log);
-        let _ = fs::remove_dir_all(package.top().join("target-reports"));
-        let options = format!("{FOUR} --run-equal HEAD HEAD {options}");
-        let json = compared(
-            &package.ab(&options, |ab| {
-                ab.env("RUSTFLAGS", flags);
-                if !again.is_empty() {
-                    let linker = package.path("cc");
-                    let script =
-                        format!("case \"$*\" in *.ordered*) {again};; esac; exec cc \"$@\"");
-                    executable(&linker, &script);
-                    let triple = ARCH.to_uppercase() + "_UNKNOWN_LINUX_GNU";
-                    ab.env(format!("CARGO_TARGET_{triple}_LINKER"), linker);
-                }
-            }),
-            0,
-        );
-        let ran = fs::read_to_string(&log).unwrap();
-        let numbers = ran
+        let _ = fs::remove_dir_all(&kept);
+        let mut ab = package
+            .0
+            .ab(&format!("--json {FOUR} --run-equal HEAD HEAD {options}"));
+        ab.env("RUSTFLAGS", flags);
+        if !again.is_empty() {
+            let linker = package.0.path("cc");
+            let script = format!("case \"$*\" in *.ordered*) {again};; esac; exec cc \"$@\"");
+            executable(&linker, &script);
+            let triple = ARCH.to_uppercase() + "_UNKNOWN_LINUX_GNU";
+            ab.env(format!("CARGO_TARGET_{triple}_LINKER"), linker);
+        }
+        let json = compared(&ab.output().unwrap(), 0);
+        let ran = package.0.take("log");
+        let distances = ran
             .lines()
             .filter(|line| line.trim().parse::<usize>().is_ok());
-        let distances = Vec::from_iter(numbers);
+        let distances = Vec::from_iter(distances);
         assert_eq!(distances.len(), 8, "{ran}");
-        let distances = BTreeSet::from_iter(distances).len();
-        (distances, json)
+        (BTreeSet::from_iter(distances).len(), json)
     };
     let is_there = |linker: &str| {
         let mut link = Command::new("cc");
@@ -351,35 +299,24 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         assert_eq!(json["layout"], "random", "{linker}: {json:#}");
         assert!(orders > 6, "{linker}: {orders}");
         let seeds = ["a1", "b1", "a2", "b4"].map(|run| {
-            let seed = kept(&package.top()).join(run).join("layout-seed");
+            let seed = package.0.kept().join(run).join("layout-seed");
             fs::read_to_string(seed).unwrap()
         });
         assert_eq!(BTreeSet::from(seeds).len(), 4);
     }
     let (orders, json) = run("--layout fixed", "", "");
     assert_eq!(orders, 1);
-    holds(
-        &json["layout_note"].to_string(),
-        "in one order of functions (`--layout fixed`): up to 15 %",
-    );
+    let note = "in one order of functions (`--layout fixed`): up to 15 %";
+    holds(&json["layout_note"].to_string(), note);
     const WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
+    let failed = "it cannot be linked again: the linker failed (exit status: 3)";
+    let other_linker = "rustc did not start its linker through `ab`";
+    let chosen = "the project chooses the order, with -Wl,-Ttext=0x40000";
     for (flags, again, why) in [
-        (
-            "",
-            "exit 3",
-            "it cannot be linked again: the linker failed (exit status: 3)",
-        ),
+        ("", "exit 3", failed),
         ("", WORK, "p/x: a link takes 0."),
-        (
-            "-Clinker=cc",
-            "",
-            "rustc did not start its linker through `ab`",
-        ),
-        (
-            "-Clink-arg=-Wl,-Ttext=0x40000",
-            "",
-            "the project chooses the order, with -Wl,-Ttext=0x40000",
-        ),
+        ("-Clinker=cc", "", other_linker),
+        ("-Clink-arg=-Wl,-Ttext=0x40000", "", chosen),
     ] {
         if linked > 0 {
             let (orders, json) = run("", flags, again);

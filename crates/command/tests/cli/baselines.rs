@@ -31,16 +31,29 @@ impl Result {
             throttled: false,
         }
     }
+
+    pub(crate) fn throttled(self) -> Self {
+        Self {
+            throttled: true,
+            ..self
+        }
+    }
+
+    /// As another project's benchmarks leave it.
+    pub(crate) fn without_sidecar(self) -> Self {
+        Self {
+            clock: None,
+            ..self
+        }
+    }
 }
 
 /// Folder of a result, named as Criterion names it.
 pub(crate) fn folder(root: &Path, baseline: &str, id: &str) -> PathBuf {
-    let parts: Vec<&str> = id.split('/').collect();
-    let last = parts.len() - 1;
-    root.join(parts[0])
-        .join(parts[1..last].join("_"))
-        .join(parts[last])
-        .join(baseline)
+    let (group, rest) = id.split_once('/').unwrap();
+    let (function, size) = rest.rsplit_once('/').unwrap();
+    let function = function.replace('/', "_");
+    root.join(group).join(function).join(size).join(baseline)
 }
 
 /// Writes a result of the run that [`suite`] names after its baseline.
@@ -49,11 +62,9 @@ pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(result.seed);
     // The sum of four for a bell.
     let mut bell = || (0..4).map(|_| random.random::<f64>()).sum::<f64>() - 2.0;
-    let iters: Vec<f64> = (1..=30).map(|i| f64::from(i * 10)).collect();
-    let times: Vec<f64> = iters
-        .iter()
-        .map(|n| n * result.ns * (1.0 + 0.00085 * bell()))
-        .collect();
+    let iters = Vec::from_iter((1..=30).map(|i| f64::from(i * 10)));
+    let times = iters.iter();
+    let times = Vec::from_iter(times.map(|n| n * result.ns * (1.0 + 0.00085 * bell())));
     let sidecar = result.clock.map(|clock| Sidecar {
         device_state: Some(DeviceState {
             sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
@@ -93,9 +104,9 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         ..RunRecord::default()
     };
     change(&mut record);
-    let path = root.join("runs").join(format!("{run}.json"));
-    fs::create_dir_all(root.join("runs")).unwrap();
-    fs::write(path, json!(record).to_string()).unwrap();
+    let runs = root.join("runs");
+    fs::create_dir_all(&runs).unwrap();
+    fs::write(runs.join(format!("{run}.json")), json!(record).to_string()).unwrap();
 }
 
 /// Twenty gated benchmarks of 100 µs and more; `ratio` says by how much each differs.

@@ -1,7 +1,7 @@
 //! `crossover compare` on generated baselines: verdicts, messages and exit codes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crossover_results::model::record::Failure;
@@ -10,15 +10,7 @@ use serde_json::{Value, json};
 
 use crate::baselines::{Result, folder, record, suite, write};
 use crate::command;
-use crate::printed::{ended, expect, holds, text};
-
-fn crossover(root: &Path, arguments: &str) -> Command {
-    let mut command = command::crossover(&["compare"]);
-    command
-        .args(arguments.split_whitespace())
-        .env("CRITERION_HOME", root);
-    command
-}
+use crate::printed::{ended, expect, holds, lacks, text};
 
 /// The comparison in JSON that a process printed before it ended with this code.
 pub(crate) fn compared(output: &Output, code: i32) -> Value {
@@ -26,178 +18,190 @@ pub(crate) fn compared(output: &Output, code: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-fn comparison(root: &Path, arguments: &str, code: i32) -> Value {
-    let mut command = crossover(root, &format!("{arguments} --json"));
-    compared(&command.output().unwrap(), code)
-}
-
 pub(crate) fn row<'a>(json: &'a Value, id: &str) -> &'a Value {
     let mut rows = json["benchmarks"].as_array().unwrap().iter();
-    rows.find(|row| row["id"] == id)
-        .unwrap_or_else(|| panic!("{id} is not in {json:#}"))
+    let row = rows.find(|row| row["id"] == id);
+    row.unwrap_or_else(|| panic!("{id} is not in {json:#}"))
 }
 
-pub(crate) fn verdict(json: &Value, id: &str) -> String {
-    row(json, id)["verdict"].as_str().unwrap().to_owned()
+pub(crate) fn verdict<'a>(json: &'a Value, id: &str) -> &'a str {
+    row(json, id)["verdict"].as_str().unwrap()
 }
 
-/// Baselines `main` and `mine`; the times of the second are so many times those of the first.
-fn main_and_mine(ratio: impl Fn(&str) -> f64) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
-    suite(root.path(), "main", 1, |_| 1.0);
-    suite(root.path(), "mine", 2, ratio);
-    root
+/// Results with the baselines `main` and `mine`.
+struct Baselines {
+    dir: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Baselines {
+    /// The times of `mine` are so many times those of `main`.
+    fn new(ratio: impl Fn(&str) -> f64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_owned();
+        suite(&root, "main", 1, |_| 1.0);
+        suite(&root, "mine", 2, ratio);
+        Self { dir, root }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = command::crossover(line);
+        command.env("CRITERION_HOME", &self.root);
+        command.current_dir(&self.dir);
+        command
+    }
+
+    fn ends(&self, line: &str, code: i32, words: &str) -> String {
+        expect(&mut self.command(&format!("compare {line}")), code, words)
+    }
+
+    fn json(&self, line: &str, code: i32) -> Value {
+        let mut command = self.command(&format!("compare {line} --json"));
+        compared(&command.output().unwrap(), code)
+    }
 }
 
 pub(crate) fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
-    let root = main_and_mine(|_| 1.0);
+    let all = Baselines::new(|_| 1.0);
     // A long remark stands in its row.
-    let throttled = Result {
-        throttled: true,
-        ..Result::new("matmul/gpu/naive/64", 1.1e5, 5)
+    let slow = Result::new("matmul/gpu/naive/64", 1.1e5, 5);
+    write(&all.root, "mine", &slow.throttled());
+    let shown = |line: &str| {
+        let mut command = all.command(line);
+        text(&command.output().unwrap().stdout)
     };
-    write(root.path(), "mine", &throttled);
-    let shown = |options: &str, name: &str, value: &str| {
-        let mut command = crossover(root.path(), &format!("main mine {options}"));
-        text(&command.env(name, value).output().unwrap().stdout)
-    };
-    let widest = |columns: &str| {
-        let text = shown("--all", "COLUMNS", columns);
+    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    let table = |columns: u32| {
+        let text = shown(&format!("COLUMNS={columns} compare --all main mine"));
         let (_, table) = text.split_once('─').unwrap();
-        let (table, _) = table.rsplit_once('─').unwrap();
-        table.lines().map(|line| line.chars().count()).max()
+        longest(table.rsplit_once('─').unwrap().0)
     };
-    assert!(widest("90") <= Some(90));
-    let usual = widest("0");
+    assert!(table(90) <= Some(90));
+    let usual = table(0);
     assert!(usual > Some(90) && usual <= Some(120), "{usual:?}");
-    let is_coloured = |forced| shown("", "CLICOLOR_FORCE", forced).contains("\u{1b}[");
-    assert!(is_coloured("1") && !is_coloured("0"));
-    // In a narrow terminal a block for each benchmark.
-    let blocks = shown("", "COLUMNS", "60");
-    assert!(!blocks.contains('─'), "{blocks}");
-    holds(&blocks, "matmul/gpu/naive/64\n  clock: events-gated\n");
-    holds(&blocks, "  verdict: slower");
-    // A line for each benchmark, whose id stays whole, and sentences that end with the terminal.
-    let narrow = shown("--all", "COLUMNS", "80");
-    for line in narrow.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
+    for (forced, is_coloured) in [("1", true), ("0", false)] {
+        let text = shown(&format!("CLICOLOR_FORCE={forced} compare main mine"));
+        assert_eq!(text.contains("\u{1b}["), is_coloured, "{text}");
     }
+    // In a narrow terminal a block for each benchmark.
+    let blocks = shown("COLUMNS=60 compare main mine");
+    lacks(&blocks, &["─"]);
+    let block = "matmul/gpu/naive/64\n  clock: events-gated\n …   verdict: slower";
+    holds(&blocks, block);
+    // A line for each benchmark, whose id stays whole, and sentences that end with the terminal.
+    let narrow = shown("COLUMNS=80 compare --all main mine");
+    assert!(longest(&narrow) <= Some(80), "{narrow}");
     let rows = narrow.lines().filter(|line| line.starts_with(" matmul/"));
-    let ids = rows.map(|line| line.split_whitespace().next().unwrap());
-    let ids = Vec::from_iter(ids);
+    let ids = Vec::from_iter(rows.map(|line| line.split_whitespace().next().unwrap()));
     assert_eq!(ids.len(), 20, "{narrow}");
     assert!(ids.contains(&"matmul/gpu/cublas/1024"), "{ids:?}");
-    holds(
-        &narrow,
-        "  matmul/gpu/naive/64: slower; new throttled (sw_thermal_slowdown)",
-    );
+    let remark = "  matmul/gpu/naive/64: slower; new throttled (sw_thermal_slowdown)";
+    holds(&narrow, remark);
 }
 
 pub(crate) fn a_slower_kernel_is_found_and_nothing_else() {
-    let root = main_and_mine(|id| if id.contains("tiled") { 1.03 } else { 1.0 });
-    let root = root.path();
-    let found = comparison(root, "main mine", 1);
-    assert_eq!(
-        (&found["schema"], &found["warnings"]),
-        (&json!(1), &json!([]))
-    );
-    assert_eq!(found["counts"]["slower"], 5, "{found:#}");
-    assert_eq!(found["counts"]["faster"], 0);
+    let tiled = |id: &str| if id.contains("tiled") { 1.03 } else { 1.0 };
+    let baselines = Baselines::new(tiled);
+    suite(&baselines.root, "main-2", 3, |_| 1.0);
+    suite(&baselines.root, "mine-2", 4, tiled);
+    for (line, code, slower, faster, rows) in [
+        ("main mine", 1, 5, 0, 20),
+        // Faster benchmarks fail nothing unless asked.
+        ("mine main", 0, 0, 5, 20),
+        ("mine main --fail-on any", 1, 0, 5, 20),
+        ("main mine --fail-on none", 0, 5, 0, 20),
+        // A change below the threshold is none, and a filter hides the rest.
+        ("main mine --threshold 5", 0, 0, 0, 20),
+        ("main mine --filter cublas", 0, 0, 0, 5),
+        // Runs are compared pair by pair.
+        ("main,main-2 mine,mine-2", 1, 5, 0, 20),
+    ] {
+        let found = baselines.json(line, code);
+        let counts = ["slower", "faster"].map(|verdict| found["counts"][verdict].clone());
+        assert_eq!(
+            counts,
+            [slower, faster].map(Value::from),
+            "{line}: {found:#}"
+        );
+        assert_eq!(found["benchmarks"].as_array().unwrap().len(), rows);
+        assert_eq!(found["warnings"], json!([]));
+        let pairs = if line.contains(',') { 2 } else { 1 };
+        assert_eq!(found["classes"][0]["pairs"], pairs);
+    }
+    let found = baselines.json("main mine", 1);
+    assert_eq!(found["schema"], 1);
     let tiled = row(&found, "matmul/gpu/tiled/512");
     assert_eq!(tiled["verdict"], "slower");
     let [low, high] = ["low", "high"].map(|end| tiled[end].as_f64().unwrap());
-    assert!(low < 1.03 && 1.03 < high && low > 1.0, "{tiled}");
+    assert!(1.0 < low && low < 1.03 && 1.03 < high, "{tiled}");
     assert_eq!(tiled["clock"], "events-gated");
     assert_eq!(tiled["base_samples"], json!([30]));
-    // The other way round it is faster, which fails nothing unless asked.
-    assert_eq!(comparison(root, "mine main", 0)["counts"]["faster"], 5);
-    comparison(root, "mine main --fail-on any", 1);
-    comparison(root, "main mine --fail-on none", 0);
-    // A change below the threshold is none.
-    comparison(root, "main mine --threshold 5", 0);
-    // A filter hides the rest.
-    let found = comparison(root, "main mine --filter cublas", 0);
-    assert_eq!(found["benchmarks"].as_array().unwrap().len(), 5);
-    // Runs are compared pair by pair.
-    suite(root, "main-2", 3, |_| 1.0);
-    suite(root, "mine-2", 4, |id| {
-        if id.contains("tiled") { 1.03 } else { 1.0 }
-    });
-    let found = comparison(root, "main,main-2 mine,mine-2", 1);
-    assert_eq!(found["counts"]["slower"], 5, "{found:#}");
-    assert_eq!(found["classes"][0]["pairs"], 2);
 }
 
 pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
-    let (here, there) = (main_and_mine(|_| 1.0), tempfile::tempdir().unwrap());
-    let here = here.path();
-    suite(here, "other", 3, |_| 1.0);
+    let (here, there) = (Baselines::new(|_| 1.0), tempfile::tempdir().unwrap());
+    suite(&here.root, "other", 3, |_| 1.0);
     let inner = there.path().join("target-reports/criterion");
     suite(&inner, "new", 4, |_| 1.0);
     suite(&inner, "old", 5, |_| 1.0);
     let folder = there.path().display();
-    comparison(here, &format!("main {folder}"), 0);
-    comparison(here, &format!("{folder}:old {folder}"), 0);
-    for (arguments, remedy) in [
-        ("main nine", "no baseline `nine`"),
-        ("main nine", "`main`, `mine`, `other`"),
+    here.json(&format!("main {folder}"), 0);
+    here.json(&format!("{folder}:old {folder}"), 0);
+    for (line, remedy) in [
+        ("main nine", "no baseline `nine` … `main`, `mine`, `other`"),
         (&*format!("{folder}:none main"), "`new`, `old`"),
         ("main no/where", "no/where: no such folder"),
         ("main main", "are the same run: name each run once"),
         ("main,mine other", "as many on one side as on the other"),
-        ("main mine --threshold 0", "--threshold"),
-        ("main mine --threshold nan", "--threshold"),
-        ("main mine --threshold 100", "--threshold"),
     ] {
-        expect(&mut crossover(here, arguments), 2, remedy);
+        // A backtrace is for those who mend the command.
+        let mut command = here.command(&format!("RUST_BACKTRACE=1 compare {line}"));
+        let said = expect(&mut command, 2, remedy);
+        assert_eq!(said.trim().lines().count(), 1, "{said}");
+    }
+    for threshold in ["0", "nan", "100"] {
+        let line = format!("main mine --threshold {threshold}");
+        here.ends(&line, 2, "--threshold");
     }
     // A folder with the name of a baseline.
-    suite(&there.path().join("main"), "new", 6, |_| 1.0);
-    let mut named = crossover(here, "main ./main --json");
-    let found = compared(&named.current_dir(there.path()).output().unwrap(), 0);
-    assert_eq!(
-        (&found["base"][0], &found["new"][0]),
-        (&json!("main"), &json!("./main"))
-    );
-    let empty = tempfile::tempdir().unwrap();
-    let output = crossover(empty.path(), "main mine").output().unwrap();
-    ended(&output, 2, "--save-baseline");
-}
-
-/// How a comparison with these variables ends in a folder.
-fn in_folder(folder: &Path, variables: &[(&str, &str)], code: i32) -> String {
-    let mut command = command::crossover(&["compare", "main", "mine"]);
-    command.envs(variables.iter().copied()).current_dir(folder);
-    ended(&command.output().unwrap(), code, "")
-}
-
-/// Baselines in a folder.
-fn plant(folder: &Path) {
-    for (seed, baseline) in [(1, "main"), (2, "mine")] {
-        suite(folder, baseline, seed, |_| 1.0);
-    }
+    suite(&here.root.join("main"), "new", 6, |_| 1.0);
+    let found = here.json("main ./main", 0);
+    let sides = ["base", "new"].map(|side| found[side][0].clone());
+    assert_eq!(sides, ["main", "./main"].map(Value::from));
 }
 
 /// Where `cargo bench -- --save-baseline NAME` leaves them, in a package, a workspace, or neither.
 pub(crate) fn baselines_are_found_where_criterion_puts_them() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
-    let unset = &[("CRITERION_HOME", "")];
-    let nowhere = in_folder(&top, unset, 2).replace('\\', "/");
-    let folders = "no results in target-reports/criterion, nor in target/criterion;";
-    holds(&nowhere, folders);
+    let ends = |variables: &str, code: i32, words: &str| {
+        let mut command = command::crossover(&format!("{variables} compare main mine"));
+        let output = command.current_dir(&top).output().unwrap();
+        let said = ended(&output, code, "").replace('\\', "/");
+        holds(&said, words);
+        said
+    };
+    let unset = "CRITERION_HOME=";
+    let folders =
+        "no results in target-reports/criterion, nor in target/criterion; … --save-baseline";
+    ends(unset, 2, folders);
     plant(&top.join("target/criterion"));
-    in_folder(&top, unset, 0);
-    let elsewhere = &[("CARGO_TARGET_DIR", "elsewhere")];
-    holds(&in_folder(&top, elsewhere, 2), "elsewhere");
+    ends(unset, 0, "");
+    let elsewhere = "CARGO_TARGET_DIR=elsewhere";
+    ends(elsewhere, 2, "elsewhere");
     plant(&top.join("elsewhere/criterion"));
-    in_folder(&top, elsewhere, 0);
+    ends(elsewhere, 0, "");
     // Both sides come from one folder, and another one that has both is named.
     suite(&top.join("target-reports/criterion"), "main", 3, |_| 1.0);
-    let one = in_folder(&top, unset, 0);
-    assert!(!one.contains("note: "), "{one}");
+    lacks(&ends(unset, 0, ""), &["note: "]);
     suite(&top.join("target-reports/criterion"), "mine", 4, |_| 1.0);
-    holds(&in_folder(&top, unset, 0), "are also in target");
+    ends(unset, 0, "are also in target");
+}
+
+/// Both baselines in a folder.
+fn plant(folder: &Path) {
+    suite(folder, "main", 1, |_| 1.0);
+    suite(folder, "mine", 2, |_| 1.0);
 }
 
 /// As cargo describes a workspace. There is no cargo where tests run under Wine.
@@ -205,11 +209,9 @@ pub(crate) fn baselines_are_found_where_criterion_puts_them() {
 pub(crate) fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
+    let workspace = "[workspace]\nmembers = [\"one\"]\nresolver = \"3\"\n";
     for (file, text) in [
-        (
-            "Cargo.toml",
-            "[workspace]\nmembers = [\"one\"]\nresolver = \"3\"\n",
-        ),
+        ("Cargo.toml", workspace),
         ("one/Cargo.toml", "[package]\nname = \"one\"\n"),
         ("one/src/lib.rs", ""),
         (".cargo/config.toml", "[build]\ntarget-dir = \"built\"\n"),
@@ -219,85 +221,77 @@ pub(crate) fn baselines_of_a_workspace_are_found_from_each_of_its_folders() {
     }
     for (folder, home) in [("built/criterion", ""), ("one/home", "home")] {
         for place in ["", "one"] {
-            let compared =
-                |code: i32| in_folder(&top.join(place), &[("CRITERION_HOME", home)], code);
-            holds(&compared(2), "--save-baseline NAME");
+            let line = format!("CRITERION_HOME={home} compare main mine");
+            let mut command = command::crossover(&line);
+            command.current_dir(top.join(place));
+            expect(&mut command, 2, "--save-baseline NAME");
             plant(&top.join(folder));
-            compared(0);
+            expect(&mut command, 0, "");
             fs::remove_dir_all(top.join(folder)).unwrap();
         }
     }
 }
 
-/// A backtrace is for those who mend the command.
-pub(crate) fn an_error_has_no_backtrace() {
-    let empty = tempfile::tempdir().unwrap();
-    let mut command = crossover(empty.path(), "no/where main");
-    let said = expect(command.env("RUST_BACKTRACE", "1"), 2, "no/where");
-    assert_eq!(said.trim().lines().count(), 1, "{said}");
-}
-
 pub(crate) fn broken_files_are_named_and_the_rest_compared() {
-    let root = main_and_mine(|_| 1.0);
-    let dir = |id: &str| folder(root.path(), "mine", id);
+    let baselines = Baselines::new(|_| 1.0);
+    let dir = |id: &str| folder(&baselines.root, "mine", id);
+    let sample = |id: &str| dir(id).join("sample.json");
     let ids = [
         "tiled/64",
         "tiled/128",
         "tiled/256",
         "tiled/512",
         "naive/64",
+        "naive/128",
     ];
-    let [a, b, c, d, stale] = ids.map(|id| format!("matmul/gpu/{id}"));
-    fs::write(dir(&a).join("benchmark.json"), "{\"full").unwrap();
-    fs::write(dir(&b).join("sample.json"), "{}").unwrap();
-    fs::remove_file(dir(&c).join("sample.json")).unwrap();
-    let zero = r#"{"iters":[1,1,1,1,1],"times":[1,1,1,0,1]}"#;
-    fs::write(dir(&d).join("sample.json"), zero).unwrap();
+    let ids = ids.map(|id| format!("matmul/gpu/{id}"));
+    let [cut, other, gone, zero, stale, empty] = &ids;
+    fs::write(dir(cut).join("benchmark.json"), "{\"full").unwrap();
+    fs::write(sample(other), "{}").unwrap();
+    fs::remove_file(sample(gone)).unwrap();
+    let times = r#"{"iters":[1,1,1,1,1],"times":[1,1,1,0,1]}"#;
+    fs::write(sample(zero), times).unwrap();
+    // A sidecar of other samples does not say which clock it was.
+    let changed = fs::read_to_string(sample(stale)).unwrap() + "\n";
+    fs::write(sample(stale), changed).unwrap();
     // As caches restore a folder.
-    let empty = "matmul/gpu/naive/128";
     fs::remove_dir_all(dir(empty)).unwrap();
     fs::create_dir(dir(empty)).unwrap();
-    // A sidecar of other samples does not say which clock it was.
-    let sample = dir(&stale).join("sample.json");
-    let text = fs::read_to_string(&sample).unwrap();
-    fs::write(&sample, text + "\n").unwrap();
-    let found = comparison(root.path(), "main mine", 1);
-    let reason = row(&found, &stale)["reason"].to_string();
-    holds(&reason, "timed on an unknown clock and events-gated");
-    // Each has the reason, and is named with its path. A gate fails, also where the base is broken.
-    assert_eq!(found["counts"]["unreadable"], 5, "{found:#}");
-    assert_eq!(found["benchmarks"].as_array().unwrap().len(), 20);
-    for (id, reason) in [
-        (empty, "the folder is empty"),
-        (&a, "EOF while parsing"),
-        (&c, "(os error 2)"),
-    ] {
-        let row = row(&found, id);
-        assert_eq!(row["verdict"], "unreadable");
-        holds(&row["reason"].to_string(), reason);
-    }
-    let reversed = comparison(root.path(), "mine main", 1);
-    assert_eq!(reversed["counts"]["unreadable"], 5);
-    holds(&row(&reversed, &a)["reason"].to_string(), "EOF");
-    let problems = found["problems"].as_array().unwrap();
-    assert_eq!(problems.len(), 6, "{problems:#?}");
-    for id in [a, b, c, d, stale, empty.to_owned()] {
-        let path = dir(&id).display().to_string();
-        let names = |problem: &Value| problem.as_str().unwrap().contains(&path);
-        assert!(problems.iter().any(names), "{path} in {problems:#?}");
+    // A gate fails, also where the base is broken.
+    for line in ["main mine", "mine main"] {
+        let found = baselines.json(line, 1);
+        assert_eq!(found["counts"]["unreadable"], 5, "{found:#}");
+        assert_eq!(found["benchmarks"].as_array().unwrap().len(), 20);
+        for (id, verdict, reason) in [
+            (cut, "unreadable", "EOF while parsing"),
+            (gone, "unreadable", "(os error 2)"),
+            (empty, "unreadable", "the folder is empty"),
+            (stale, "unsure", "an unknown clock"),
+        ] {
+            let row = row(&found, id);
+            assert_eq!(row["verdict"], verdict, "{row}");
+            holds(&row["reason"].to_string(), reason);
+        }
+        // Each is named with its path.
+        let problems = found["problems"].as_array().unwrap();
+        assert_eq!(problems.len(), 6, "{problems:#?}");
+        for id in &ids {
+            let path = dir(id).display().to_string();
+            let names = |problem: &Value| problem.as_str().unwrap().contains(&path);
+            assert!(problems.iter().any(names), "{path} in {problems:#?}");
+        }
     }
 }
 
 pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
-    let root = main_and_mine(|_| 1.0);
-    let root = root.path();
-    let id = |name: &str| format!("g/gpu/{name}/8");
-    write(root, "main", &Result::new(&id("before"), 1e6, 1));
-    write(root, "mine", &Result::new(&id("after"), 1e6, 1));
-    write(root, "main", &Result::new(&id("wrong"), 1e6, 1));
-    record(root, "run-mine", |run| {
+    let baselines = Baselines::new(|_| 1.0);
+    let [before, after, wrong] = ["before", "after", "wrong"].map(|it| format!("g/gpu/{it}/8"));
+    for (baseline, id) in [("main", &before), ("mine", &after), ("main", &wrong)] {
+        write(&baselines.root, baseline, &Result::new(id, 1e6, 1));
+    }
+    record(&baselines.root, "run-mine", |run| {
         run.failed.push(Failure {
-            id: id("wrong"),
+            id: wrong.clone(),
             error: "wrong result".to_owned(),
         });
         run.skipped.push(Skip {
@@ -306,33 +300,29 @@ pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
         });
     });
     // A result that was wrong on the new side is no clean comparison.
-    let found = comparison(root, "main mine", 1);
-    let gone = row(&found, &id("before"));
-    assert_eq!(gone["verdict"], "gone");
-    assert_eq!(gone["reason"], "skipped: too little memory");
-    let wrong = row(&found, &id("wrong"));
-    assert_eq!(
-        (&wrong["verdict"], &wrong["reason"]),
-        (&json!("failed"), &json!("failed: wrong result"))
-    );
-    assert_eq!(verdict(&found, &id("after")), "new");
-    comparison(root, "main mine --fail-on any", 1);
+    let found = baselines.json("main mine", 1);
+    for (id, verdict, reason) in [
+        (&before, "gone", json!("skipped: too little memory")),
+        (&wrong, "failed", json!("failed: wrong result")),
+        (&after, "new", Value::Null),
+    ] {
+        let row = row(&found, id);
+        assert_eq!(
+            (&row["verdict"], &row["reason"]),
+            (&verdict.into(), &reason)
+        );
+    }
+    baselines.json("main mine --fail-on any", 1);
     // Nothing in common is no clean comparison.
-    let output = crossover(root, "main mine --filter (before|after)/")
-        .output()
-        .unwrap();
-    ended(&output, 2, "nothing could be compared");
+    let line = "main mine --filter (before|after)/";
+    baselines.ends(line, 2, "nothing could be compared");
 }
 
 pub(crate) fn throttling_and_unlike_machines_are_named() {
-    let root = main_and_mine(|_| 1.0);
-    let root = root.path();
+    let baselines = Baselines::new(|_| 1.0);
+    let root = &baselines.root;
     let id = "matmul/gpu/tiled/64";
-    let throttled = Result {
-        throttled: true,
-        ..Result::new(id, 1.5e5, 5)
-    };
-    write(root, "mine", &throttled);
+    write(root, "mine", &Result::new(id, 1.5e5, 5).throttled());
     record(root, "run-mine", |run| {
         run.environment.dirty = Some(true);
         run.environment.cpu.usable_cores += 1;
@@ -344,7 +334,7 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
         gpu.power_limit_w = Some(600.0);
         gpu.mig = Some(true);
     });
-    let found = comparison(root, "main mine", 1);
+    let found = baselines.json("main mine", 1);
     let slower = row(&found, id);
     assert_eq!(slower["verdict"], "slower");
     let marks = [
@@ -366,71 +356,62 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     assert_eq!(found["notes"][1], commit);
     // The mark stands wherever the verdict does, also on the page, which stands alone.
     let mark = "slower; new throttled";
-    let page = root.join("out/page.html");
-    let options = format!("main mine --markdown --html {}", page.display());
-    let markdown = crossover(root, &options).output().unwrap();
-    ended(&markdown, 1, mark);
-    expect(&mut crossover(root, "main mine"), 1, "throttled");
-    let page = fs::read_to_string(page).unwrap();
+    baselines.ends("main mine --markdown --html out/page.html", 1, mark);
+    baselines.ends("main mine", 1, "throttled");
+    let page = fs::read_to_string(root.join("out/page.html")).unwrap();
     holds(&page, mark);
     let plots = page.matches("<figure><svg").count();
     assert_eq!(plots, 8, "two plots for four kernels");
-    assert!(!page.contains("no size was measured on both sides"));
-    assert!(page.contains("default-src 'none'"), "nothing is fetched");
-    for outside in ["<link", "<script", "src="] {
-        assert!(!page.contains(outside), "{outside}");
-    }
+    holds(&page, "default-src 'none'");
+    let outside = ["<link", "<script", "src="];
+    lacks(&page, &outside);
+    lacks(&page, &["no size was measured on both sides"]);
     // A page that cannot be written is one error.
-    let folder = format!("main mine --html {}", root.join("matmul").display());
-    let said = expect(&mut crossover(root, &folder), 2, "os error");
+    let said = baselines.ends("main mine --html matmul", 2, "os error");
     assert_eq!(said.matches("os error").count(), 1, "{said}");
     // Another machine decides nothing.
     record(root, "run-mine", |run| {
         run.environment.gpu.as_mut().unwrap().name = "Another".to_owned();
     });
-    let found = comparison(root, "main mine", 2);
-    assert_eq!(found["counts"]["unsure"], 20);
-    let reason = found["benchmarks"][0]["reason"].to_string();
-    holds(&reason, "the sides ran on different machines: GPU ");
+    is_of_another_machine(&baselines.json("main mine", 2), "GPU ");
+}
+
+fn is_of_another_machine(found: &Value, part: &str) {
+    let rows = found["benchmarks"].as_array().unwrap();
+    assert_eq!(found["counts"]["unsure"], rows.len());
+    let reason = format!("the sides ran on different machines: {part}");
+    holds(&rows[0]["reason"].to_string(), &reason);
 }
 
 pub(crate) fn results_without_our_sidecar_compare_too() {
-    let root = tempfile::tempdir().unwrap();
+    let mut baselines = Baselines::new(|_| 1.0);
+    baselines.root = baselines.root.join("plain");
     for (baseline, seed) in [("main", 1), ("mine", 2)] {
         for i in 0..10 {
-            let result = Result {
-                clock: None,
-                ..Result::new(&format!("g/cpu/f/{}", i + 1), 1e6, seed * 100 + i)
-            };
-            write(root.path(), baseline, &result);
+            let result = Result::new(&format!("g/cpu/f/{}", i + 1), 1e6, seed * 100 + i);
+            write(&baselines.root, baseline, &result.without_sidecar());
         }
     }
-    let output = crossover(root.path(), "main mine").output().unwrap();
-    let said = ended(&output, 0, "`crossover ab` shows smaller ones");
+    let words = "`crossover ab` shows smaller ones … so no error rate holds";
+    let said = baselines.ends("main mine", 0, words);
     assert!(said.starts_with("the machine of base is unknown"), "{said}");
-    holds(&said, "so no error rate holds");
-    let found = comparison(root.path(), "main mine", 0);
+    let found = baselines.json("main mine", 0);
     let rows = found["benchmarks"].as_array().unwrap();
     assert_eq!(rows.len(), 10);
     assert!(rows.iter().all(|row| row["ratio"].is_number()), "{found:#}");
     // Until the machine is written beside each.
-    let save = |baseline| {
-        let mut command = command::crossover(&["env", "--save", baseline]);
-        command.env("CRITERION_HOME", root.path());
-        command
-    };
-    expect(&mut save("nine"), 2, "no results have a baseline `nine`");
-    for baseline in ["main", "mine"] {
-        ended(&save(baseline).output().unwrap(), 0, "CPU");
+    for (baseline, code, words) in [
+        ("nine", 2, "no results have a baseline `nine`"),
+        ("main", 0, "CPU"),
+        ("mine", 0, "CPU"),
+    ] {
+        let mut save = baselines.command(&format!("env --save {baseline}"));
+        expect(&mut save, code, words);
     }
-    let output = crossover(root.path(), "main mine").output().unwrap();
-    let said = ended(&output, 0, "");
-    assert!(!said.contains("machine of"), "{said}");
-    let mine = root.path().join("runs/baselines/mine.json");
+    lacks(&baselines.ends("main mine", 0, ""), &["machine of"]);
+    let mine = baselines.root.join("runs/baselines/mine.json");
     let mut record: Value = serde_json::from_slice(&fs::read(&mine).unwrap()).unwrap();
     record["environment"]["cpu"]["model"] = json!("Another");
     fs::write(&mine, record.to_string()).unwrap();
-    let found = comparison(root.path(), "main mine", 2);
-    let reason = found["benchmarks"][0]["reason"].to_string();
-    holds(&reason, "the sides ran on different machines: CPU ");
+    is_of_another_machine(&baselines.json("main mine", 2), "CPU ");
 }

@@ -5,57 +5,38 @@ use std::path::Path;
 
 use crate::baselines::{Result, write};
 use crate::command;
-use crate::printed::{ended, holds};
-use crate::repositories::git;
+use crate::printed::{expect, holds};
+use crate::repositories::git_line;
 
 /// Keeps one run of twelve benchmarks, whose third has a factor of its own, as that machine.
 fn keep(top: &Path, run: u64, factor: f64, machine: &str) {
     let results = top.join("results");
     for i in 1..=12 {
         let factor = if i == 3 { factor } else { 1.0 };
-        let result = Result {
-            clock: None,
-            ..Result::new(&format!("g/f/{i}"), 1e3 * i as f64 * factor, 100 * run + i)
-        };
-        write(&results, "new", &result);
+        let ns = 1e3 * i as f64 * factor;
+        let result = Result::new(&format!("g/f/{i}"), ns, 100 * run + i);
+        write(&results, "new", &result.without_sidecar());
     }
     let keep = format!("keep history --results results --machine {machine}");
-    let mut command = command::crossover(&Vec::from_iter(keep.split(' ')));
-    ended(
-        &command.current_dir(top).output().unwrap(),
-        0,
-        "12 benchmarks in history/",
-    );
+    let mut command = command::crossover(&keep);
+    let kept = "12 benchmarks in history/";
+    expect(command.current_dir(top), 0, kept);
 }
 
 fn history(top: &Path, machine: &str) -> String {
-    let arguments = [
-        "history",
-        "history",
-        "--machine",
-        machine,
-        "--html",
-        "history.html",
-    ];
-    let output = command::crossover(&arguments)
-        .current_dir(top)
-        .output()
-        .unwrap();
-    ended(&output, 0, machine)
+    let line = format!("history history --machine {machine} --html history.html");
+    expect(command::crossover(&line).current_dir(top), 0, machine)
 }
 
 pub(crate) fn a_step_is_suspected_with_the_command_that_confirms_it_and_reported_once() {
     let top = tempfile::tempdir().unwrap();
     let top = top.path();
-    git(top, &["init", "--quiet"]);
+    git_line(top, "init --quiet");
     let mut commits = Vec::new();
     let mut found = Vec::new();
     for run in 1..=11 {
-        git(
-            top,
-            &["commit", "--quiet", "--allow-empty", "--message", "change"],
-        );
-        commits.push(git(top, &["rev-parse", "HEAD"]).trim().to_owned());
+        git_line(top, "commit --quiet --allow-empty --message change");
+        commits.push(git_line(top, "rev-parse HEAD").trim().to_owned());
         // Written at one time: the order is that of the commits.
         let factor = if run >= 8 { 1.2 } else { 1.0 };
         keep(top, run, factor, "runner");

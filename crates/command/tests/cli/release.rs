@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::bundle::SCRIPTS;
-use crate::printed::{ended, holds};
+use crate::printed::{expect, holds, lacks, table};
 use crate::repositories::{alone, commit, executable, git, repository};
 
 /// A package that has all that crates.io asks for, and what else its manifest has.
@@ -48,36 +48,31 @@ fn workspace() -> TempDir {
          publish) echo '   Uploading one v0.2.0' >&2; echo '   Uploading two v0.2.0' >&2;;\nrun) echo '{{}}';;\nesac"
     );
     executable(&top.join("target/bin/cargo"), &stand_in);
-    let locked = Command::new(cargo)
-        .args(["generate-lockfile", "--offline"])
-        .current_dir(top)
-        .output();
-    ended(&locked.unwrap(), 0, "");
+    let mut lock = Command::new(cargo);
+    let lock = lock.args(["generate-lockfile", "--offline"]);
+    expect(lock.current_dir(top), 0, "");
     commit(top, "ready");
     dir
 }
 
 fn released(top: &Path, code: i32) -> String {
     let path = std::env::var("PATH").unwrap();
-    let bin = top.join("target/bin");
+    let path = format!("{}/target/bin:{path}", top.display());
     let mut release = Command::new("python3");
-    alone(release.arg(top.join("scripts/release")))
-        .env("PATH", format!("{}:{path}", bin.display()));
-    ended(&release.output().unwrap(), code, "")
+    let release = release.arg(top.join("scripts/release")).env("PATH", path);
+    expect(alone(release), code, "")
 }
 
 pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     let dir = workspace();
     let said = released(dir.path(), 0);
     let commands = said.split_once("these commands:").expect("commands").1;
-    let at = |words: &str| {
-        commands
-            .find(words)
-            .unwrap_or_else(|| panic!("no {words} in {said}"))
-    };
-    assert!(at("s/unreleased/") < at("git tag -a v0.2.0"), "{said}");
-    assert!(at("git push") < at("publish --locked -p one"), "{said}");
-    assert!(at("-p one") < at("-p two"), "{said}");
+    for order in [
+        "s/unreleased/ … git tag -a v0.2.0",
+        "git push … publish --locked -p one … -p two",
+    ] {
+        holds(commands, order);
+    }
     let schema = fs::read_to_string(dir.path().join("target/thresholds.schema.json"));
     assert_eq!(schema.unwrap(), "{}\n");
     // With its date and its tag nothing is left but to upload.
@@ -85,60 +80,32 @@ pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     fs::write(dir.path().join("CHANGELOG.md"), dated).unwrap();
     commit(dir.path(), "Release 0.2.0");
     git(dir.path(), &["tag", "v0.2.0"]);
-    let said = released(dir.path(), 0);
-    assert!(!said.contains("unreleased"), "{said}");
+    lacks(&released(dir.path(), 0), &["unreleased"]);
 }
 
 pub(crate) fn what_a_release_lacks_is_named() {
-    for (file, ready, lacking, named) in [
-        (
-            "Cargo.toml",
-            "https://example.com/it",
-            "",
-            "fill in `repository`",
-        ),
-        (
-            "CHANGELOG.md",
-            "0.2.0",
-            "0.1.0",
-            "`## [0.2.0] - unreleased`",
-        ),
-        (
-            "two/Cargo.toml",
-            "\"0.2.0\"",
-            "\"0.2\"",
-            "two requires one ^0.2",
-        ),
-        (
-            "one/Cargo.toml",
-            "https://docs.rs/one",
-            "https://docs.rs/two",
-            "one lacks `documentation",
-        ),
-        ("two/Cargo.toml", "[\"gpu\"]", "[]", "two lacks keywords"),
-        (
-            "two/Cargo.toml",
-            "[\"gpu\"]",
-            "[\"graphics processing unit\"]",
-            "more than 20 letters",
-        ),
-        (
-            "one/Cargo.toml",
-            "[package]",
-            "[package]\npublish = false",
-            "two needs one",
-        ),
-    ] {
+    for [file, ready, lacking, named] in table(
+        r#"
+        Cargo.toml     | https://example.com/it |                              | fill in `repository`
+        CHANGELOG.md   | 0.2.0                  | 0.1.0                        | `## [0.2.0] - unreleased`
+        two/Cargo.toml | "0.2.0"                | "0.2"                        | two requires one ^0.2
+        one/Cargo.toml | docs.rs/one            | docs.rs/two                  | one lacks `documentation
+        two/Cargo.toml | ["gpu"]                | []                           | two lacks keywords
+        two/Cargo.toml | ["gpu"]                | ["graphics processing unit"] | more than 20 letters
+        one/Cargo.toml | license                | publish = false\nlicense     | two needs one
+        "#,
+    ) {
         let dir = workspace();
         let file = dir.path().join(file);
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.contains(ready), "{text}");
-        fs::write(&file, text.replace(ready, lacking)).unwrap();
+        let lacking = lacking.replace("\\n", "\n");
+        fs::write(&file, text.replace(ready, &lacking)).unwrap();
         commit(dir.path(), "lacking");
         let said = released(dir.path(), 1);
         holds(&said, named);
         holds(&said, "nothing is published yet");
-        assert!(!said.contains("publish --locked"), "{said}");
+        lacks(&said, &["publish --locked"]);
     }
     let dir = workspace();
     git(dir.path(), &["tag", "v0.2.0"]);

@@ -1,135 +1,181 @@
-//! Planted repositories and bundles, whose benchmarks are shell scripts, for tests of `crossover ab`.
+//! One fixture for the tests of `crossover ab`: a folder with a repository or with bundles, whose benchmarks
+//! are shell scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command;
 use crate::compare::compared;
-use crate::printed::{printed, script, text};
+use crate::printed::{ended, printed, script, text, with_line};
 
 pub(crate) const BOTH: [(&str, f64); 2] = [("sort/100", 100.0), ("sum", 20.0)];
 
-/// Options for one pair of processes of each benchmark, compared as JSON.
-pub(crate) const ONE_PAIR: &str = "--json --pairs 1 --budget 0";
+/// Options for one pair of processes of each benchmark.
+pub(crate) const ONE_PAIR: &str = "--pairs 1 --budget 0";
 
-/// How a stand-in for cargo describes a workspace without packages.
-pub(crate) const NO_PACKAGES: &str =
-    r#"if [ "$1" = metadata ]; then echo '{"packages":[]}'; exit; fi"#;
+/// A folder for everything that a test of `ab` needs. Benchmarks write what they run to the file `log`,
+/// programs in `bin` are found before others, and work trees go to `tmp`, where the test can see that they
+/// are gone.
+pub(crate) struct Place {
+    dir: TempDir,
+    /// The folder in which `ab` runs.
+    pub(crate) top: PathBuf,
+    /// The first arguments of `ab`.
+    pub(crate) sides: &'static str,
+}
 
-/// A repository with one commit of `file`, which a stand-in for cargo builds to benchmarks in shell.
-pub(crate) struct Project(TempDir);
+impl Place {
+    /// Nothing but the folders.
+    pub(crate) fn new(top: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join(top);
+        fs::create_dir_all(&top).unwrap();
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        let sides = "";
+        Self { dir, top, sides }
+    }
 
-impl Project {
-    /// See [`harness`].
-    pub(crate) fn new(benchmarks: &[(&str, f64)], body: &str) -> Self {
-        let this = Self(tempfile::tempdir().unwrap());
-        repository(this.top());
-        let bench = this.path("target-bench/run");
-        harness(&bench, &this.ran(), benchmarks, body);
-        this.cargo(&builds(&bench));
+    /// The bundles `old` and `fresh`; see [`harness`]. What `old` prints and leaves must not matter.
+    pub(crate) fn bundles(old: &[(&str, f64)], fresh: &[(&str, f64)], body_of_fresh: &str) -> Self {
+        let mut this = Self::new("");
+        this.sides = "old fresh";
+        let noise = "echo noise on standard output; echo more >&2";
+        harness(&this.path("old/run"), &this.path("log"), old, noise);
+        harness(
+            &this.path("fresh/run"),
+            &this.path("log"),
+            fresh,
+            body_of_fresh,
+        );
         this
     }
 
-    pub(crate) fn top(&self) -> &Path {
-        self.0.path()
+    /// A repository with one commit of `file`, which a stand-in for cargo builds to benchmarks in shell; see
+    /// [`harness`].
+    pub(crate) fn project(benchmarks: &[(&str, f64)], body: &str) -> Self {
+        let this = Self::new("top");
+        repository(&this.top);
+        harness(&this.path("bench/run"), &this.path("log"), benchmarks, body);
+        this.cargo("", "");
+        this
+    }
+
+    /// A stand-in for cargo in a workspace without packages. It builds the benchmarks of the project, with
+    /// these commands before and after.
+    pub(crate) fn cargo(&self, before: &str, after: &str) {
+        let no_packages = r#"if [ "$1" = metadata ]; then echo '{"packages":[]}'; exit; fi"#;
+        let built = builds(&self.path("bench/run"));
+        let body = format!(
+            "{no_packages}\ndir={}\n{before}\n{built}\n{after}",
+            self.dir()
+        );
+        executable(&self.path("bin/cargo"), &body);
+    }
+
+    pub(crate) fn dir(&self) -> String {
+        self.dir.path().display().to_string()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.top().join(name)
+        self.dir.path().join(name)
     }
 
-    /// The log of what ran.
-    pub(crate) fn ran(&self) -> PathBuf {
-        self.path("target-ran")
-    }
-
-    pub(crate) fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    /// Stands in for cargo with this build, and describes a workspace without packages.
-    pub(crate) fn cargo(&self, build: &str) {
-        let body = format!("{NO_PACKAGES}\n{build}");
-        executable(&self.path("target-bin/cargo"), &body);
-    }
-
-    /// `crossover ab` with the stand-in for cargo.
-    pub(crate) fn ab(&self, options: &str) -> Command {
-        let mut command = crossover(self.top());
-        command.args(options.split_whitespace());
-        first_in_path(&mut command, &self.path("target-bin"));
-        command
-    }
-}
-
-/// Bundles `old` and `fresh`, and the log of what ran.
-pub(crate) struct Bundles(TempDir);
-
-impl Bundles {
-    /// See [`harness`]. What `old` prints and leaves must not matter.
-    pub(crate) fn new(old: &[(&str, f64)], fresh: &[(&str, f64)], body_of_fresh: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let noise = "echo noise on standard output; echo more >&2";
-        harness(&dir.path().join("old/run"), &log, old, noise);
-        harness(&dir.path().join("fresh/run"), &log, fresh, body_of_fresh);
-        Self(dir)
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        self.0.path()
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.dir().join(name)).unwrap()
+        fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Replaces a text in the script of a side.
+    /// The file, which is removed.
+    pub(crate) fn take(&self, name: &str) -> String {
+        let text = self.read(name);
+        fs::remove_file(self.path(name)).unwrap();
+        text
+    }
+
+    /// Writes a file, with its folders.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Replaces a text in the script of a bundle.
     pub(crate) fn replace(&self, side: &str, text: &str, by: &str) {
-        let run = self.dir().join(side).join("run");
+        let run = self.path(side).join("run");
         let before = fs::read_to_string(&run).unwrap();
         assert!(before.contains(text));
         script(&run, &before.replace(text, by));
     }
 
-    pub(crate) fn command(&self, options: &str) -> Command {
-        let mut command = crossover(self.dir());
-        command.args(["old", "fresh"]);
-        command.args(options.split_whitespace());
+    /// git in the repository, with the words of a line.
+    pub(crate) fn git(&self, line: &str) -> String {
+        git_line(&self.top, line)
+    }
+
+    /// Writes a file of the repository, and commits all changes.
+    pub(crate) fn commit(&self, name: &str, text: &str) {
+        fs::write(self.top.join(name), text).unwrap();
+        commit(&self.top, "second");
+    }
+
+    /// `crossover ab` with these variables and arguments.
+    pub(crate) fn ab(&self, line: &str) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = command::crossover("ab");
+        alone(&mut command)
+            .current_dir(&self.top)
+            .env("PATH", format!("{}/bin:{path}", self.dir()))
+            .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_BENCH_LTO", "off")
+            .env("TMPDIR", self.path("tmp"))
+            .env_remove("CARGO_BUILD_BUILD_DIR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        with_line(with_line(&mut command, self.sides), line);
         command
     }
 
-    pub(crate) fn ab(&self, options: &str) -> Output {
-        self.command(options).output().unwrap()
+    /// What a comparison prints that ends with this code and has these words.
+    pub(crate) fn ends(&self, line: &str, code: i32, words: &str) -> String {
+        ended(&self.ab(line).output().unwrap(), code, words)
     }
 
-    /// The comparison, which ends with this code.
-    pub(crate) fn compared(&self, options: &str, code: i32) -> Value {
-        compared(&self.ab(&format!("--json {options}")), code)
+    /// The comparison as JSON.
+    pub(crate) fn compared(&self, line: &str, code: i32) -> Value {
+        compared(&self.ab(&format!("--json {line}")).output().unwrap(), code)
+    }
+
+    /// The one folder of results.
+    pub(crate) fn kept(&self) -> PathBuf {
+        let entries = fs::read_dir(self.top.join("target-reports/ab")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let dirs = Vec::from_iter(paths.filter(|path| path.is_dir()));
+        assert_eq!(dirs.len(), 1, "{dirs:?}");
+        dirs[0].clone()
+    }
+
+    /// How many work trees are in the temporary folder.
+    pub(crate) fn work_trees(&self) -> usize {
+        fs::read_dir(self.path("tmp")).unwrap().count()
+    }
+
+    /// Fails where there is a worktree beside the first, or anything in the temporary folder.
+    pub(crate) fn is_clean(&self) {
+        assert_eq!(self.git("worktree list").lines().count(), 1);
+        assert_eq!(self.work_trees(), 0);
     }
 }
 
 pub(crate) fn executable(path: &Path, body: &str) {
     script(path, &format!("#!/bin/sh\nset -e\n{body}\n"));
-}
-
-pub(crate) fn crossover(cwd: &Path) -> Command {
-    let mut command = command::crossover(&["ab"]);
-    alone(&mut command)
-        .current_dir(cwd)
-        .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
-        .env("CARGO_PROFILE_BENCH_LTO", "off")
-        // Work trees go where the test can see that they are gone.
-        .env("TMPDIR", cwd.join("tmp"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    fs::create_dir_all(cwd.join("tmp")).unwrap();
-    command
 }
 
 /// Keeps what surrounds the tests away: they may run in a hook themselves, and whoever runs them
@@ -147,10 +193,8 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
         .env("GIT_TEMPLATE_DIR", "")
 }
 
-/// Lets `command` find the programs of `folder` before others.
-pub(crate) fn first_in_path<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
-    let path = std::env::var("PATH").unwrap();
-    command.env("PATH", format!("{}:{path}", folder.display()))
+pub(crate) fn git_line(dir: &Path, line: &str) -> String {
+    git(dir, &Vec::from_iter(line.split_whitespace()))
 }
 
 pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
@@ -162,38 +206,23 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
         .args(args)
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "git {args:?}: {}",
-        printed(&output)
-    );
+    assert!(output.status.success(), "{args:?}: {}", printed(&output));
     text(&output.stdout)
 }
 
 /// Commits all changes and new files, without hooks.
 pub(crate) fn commit(dir: &Path, message: &str) {
-    git(dir, &["add", "."]);
+    git_line(dir, "add .");
     git(dir, &["commit", "--quiet", "--no-verify", "-m", message]);
 }
 
 /// A repository with one commit and nothing that cargo could build.
 pub(crate) fn repository(dir: &Path) {
     fs::create_dir_all(dir).unwrap();
-    fs::write(dir.join(".gitignore"), "target*\ntmp\n/a\n").unwrap();
+    fs::write(dir.join(".gitignore"), "target*\n").unwrap();
     fs::write(dir.join("file"), "committed\n").unwrap();
-    git(dir, &["init", "--quiet"]);
+    git_line(dir, "init --quiet");
     commit(dir, "first");
-}
-
-/// No worktree but the first, and nothing in the temporary folder.
-pub(crate) fn clean(dir: &Path) {
-    assert_eq!(git(dir, &["worktree", "list"]).lines().count(), 1);
-    assert_eq!(work_trees(dir), 0);
-}
-
-/// How many work trees `ab` has in the temporary folder.
-pub(crate) fn work_trees(dir: &Path) -> usize {
-    fs::read_dir(dir.join("tmp")).unwrap().count()
 }
 
 /// A bench executable as Criterion has them, in shell: it lists and runs `benchmarks`, each a name

@@ -2,8 +2,9 @@
 //! committed record of an H100.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ use walkdir::WalkDir;
 
 use crate::command::crossover;
 use crate::h200;
+#[cfg(unix)]
+use crate::printed::expect;
 use crate::printed::{ended, printed, text};
 
 /// The record of an H100, which has every group. A package of this crate has none.
@@ -48,21 +51,20 @@ struct Report {
 }
 
 impl Report {
-    fn of_record(record: &Path) -> Self {
-        let record = record.to_str().expect("a path in UTF-8");
-        Self::of(Path::new("/none"), &["--with", record])
-    }
-
-    fn of(results: &Path, arguments: &[&str]) -> Self {
+    /// Of the results in this folder, with further arguments.
+    fn of(results: &Path, further: &[&OsStr]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let out = folder.path().to_str().expect("a path in UTF-8");
-        let report = ["report", "--no-reference", "--out", out];
-        let mut command = crossover(&[&report, arguments].concat());
+        let mut command = crossover("report --no-reference --out");
+        command.arg(folder.path()).args(further);
         let output = command.env("CRITERION_HOME", results).output().unwrap();
         let said = ended(&output, 0, "");
         assert!(output.stderr.is_empty(), "{said}");
-        let table = text(&output.stdout).replace(out, "");
+        let table = text(&output.stdout);
         Self { folder, table }
+    }
+
+    fn of_record(record: &Path) -> Self {
+        Self::of(Path::new("/none"), &["--with".as_ref(), record.as_ref()])
     }
 
     fn thresholds(&self) -> Value {
@@ -91,25 +93,21 @@ pub(crate) fn files_are_written_where_nothing_can_be_printed() {
     for (name, text) in [("README.md", markers), ("times.csv", &times)] {
         fs::write(path(name), text).expect(name);
     }
-    for arguments in [
+    for line in [
         "report --no-reference --readme",
         "export machines --thresholds=exported.json",
         "thresholds times.csv --output of_times.json",
     ] {
         let full = fs::File::options().write(true).open("/dev/full");
-        let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
-            .args(arguments.split(' '))
-            .current_dir(folder.path())
-            .env("CRITERION_HOME", "criterion")
-            .stdout(full.expect("a full device"))
-            .output();
-        let output = output.expect("the command");
-        crate::printed::ended(&output, 2, "failed printing to stdout");
+        let mut command = crossover(line);
+        command
+            .current_dir(&folder)
+            .env("CRITERION_HOME", "criterion");
+        let command = command.stdout(full.expect("a full device"));
+        expect(command, 2, "failed printing to stdout");
     }
-    assert_ne!(
-        fs::read_to_string(path("README.md")).expect("a README"),
-        markers
-    );
+    let readme = fs::read_to_string(path("README.md")).expect("a README");
+    assert_ne!(readme, markers);
     assert!(path("exported.json").exists() && path("of_times.json").exists());
 }
 
@@ -122,30 +120,20 @@ pub(crate) fn a_report_answers_from_stored_results() {
     assert_eq!(thresholds["machine"]["gpu"], "NVIDIA H200");
     let operation = &thresholds["operations"][0];
     assert_eq!(operation["name"], "matmul_batched");
-    for (at, data, gpu, kind, limit, times) in [
-        (
-            0,
-            "queued",
-            "cublas-eager",
-            "always",
-            "launch",
-            [7738.0, 49_730.0],
-        ),
-        (
-            1,
-            "pinned",
-            "transfer-pinned",
-            "undecided",
-            "link",
-            [83_960.0, 980_600.0],
-        ),
-    ] {
-        let place = &operation["places"][at];
-        assert_eq!(place["data"], data);
-        assert_eq!(
-            (&place["cpu"], &place["gpu"]),
-            (&"over-batch".into(), &gpu.into())
-        );
+    let queued = ("queued", "cublas-eager", "always", "launch");
+    let pinned = ("pinned", "transfer-pinned", "undecided", "link");
+    let answers = [
+        (queued, [7738.0, 49_730.0]),
+        (pinned, [83_960.0, 980_600.0]),
+    ];
+    for (place, ((data, gpu, kind, limit), times)) in operation["places"]
+        .as_array()
+        .expect("places")
+        .iter()
+        .zip(answers)
+    {
+        let found = ["data", "cpu", "gpu"].map(|field| place[field].as_str());
+        assert_eq!(found, [data, "over-batch", gpu].map(Some));
         assert_eq!(place["crossing"]["kind"], kind, "{data}");
         assert_eq!(place["limits"][0]["gpu"], limit, "{data}");
         for (point, (cpu, gpu)) in [39_430.0, 1_309_000.0].into_iter().zip(times).enumerate() {
@@ -164,15 +152,10 @@ pub(crate) fn a_report_answers_from_stored_results() {
 fn the_program_in_the_documentation_reads_a_curve(record: &Path) {
     let documentation = include_str!("../../../../docs/records.md");
     let program = documentation.split("```python\n").nth(1);
-    let (program, _) = program
-        .and_then(|rest| rest.split_once("```"))
-        .expect("it is there");
+    let program = program.and_then(|rest| rest.split("```").next());
     let mut python = Command::new("python3");
-    python
-        .arg("-c")
-        .arg(program)
-        .arg(record)
-        .arg("matmul_batched/gpu/cublas-eager");
+    python.arg("-c").arg(program.expect("it is there"));
+    python.arg(record).arg("matmul_batched/gpu/cublas-eager");
     let Ok(output) = python.output() else {
         println!("skipped: there is no python3 here");
         return;
@@ -237,20 +220,12 @@ fn sorted(value: &mut Value) {
 /// The words that a page shows, sorted. Ids of benchmarks are left out: which of several equal
 /// results a sentence refers to may depend on their order.
 fn words(page: &str) -> Vec<String> {
-    let (mut words, mut unseen) = (Vec::new(), "");
-    for piece in page.split('<') {
-        let (tag, text) = piece.split_once('>').unwrap_or_default();
-        let name = tag.split_whitespace().next().unwrap_or_default();
-        if unseen.is_empty() && ["svg", "script", "style"].contains(&name) {
-            unseen = name;
-        } else if tag.strip_prefix('/') == Some(unseen) {
-            unseen = "";
-        }
-        if unseen.is_empty() {
-            words.extend(text.split_whitespace().map(str::to_owned));
-        }
-    }
-    words.retain(|word| word.matches('/').count() < 3);
+    let unseen = r"(?s)<svg.*?</svg>|<script.*?</script>|<style.*?</style>|<[^>]*>";
+    let seen = Regex::new(unseen)
+        .expect("a pattern")
+        .replace_all(page, " ");
+    let words = seen.split_whitespace().map(str::to_owned);
+    let mut words = Vec::from_iter(words.filter(|word| word.matches('/').count() < 3));
     words.sort();
     words
 }
@@ -258,11 +233,8 @@ fn words(page: &str) -> Vec<String> {
 /// Answers, findings and limits depend on the roles of rows and never on names.
 pub(crate) fn another_name_changes_no_answer() {
     let Some(record) = h100() else { return };
-    let mut content = String::new();
     let packed = fs::File::open(&record).expect("it is there");
-    GzDecoder::new(packed)
-        .read_to_string(&mut content)
-        .expect("a record");
+    let content = std::io::read_to_string(GzDecoder::new(packed)).expect("a record");
     let mut names = Renamed::default();
     let content = names.rename(&content);
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -273,15 +245,10 @@ pub(crate) fn another_name_changes_no_answer() {
     packer.finish().expect("there is room");
 
     let (before, now) = (Report::of_record(&record), Report::of_record(&renamed));
-    let mut thresholds = [
-        before.thresholds(),
-        json(names.undo(&now.read("thresholds.json"))),
-    ];
+    let renamed = now.read("thresholds.json");
+    assert!(renamed.contains("zz"), "nothing was renamed");
+    let mut thresholds = [before.thresholds(), json(names.undo(&renamed))];
     thresholds.iter_mut().for_each(sorted);
-    assert!(
-        now.read("thresholds.json").contains("zz"),
-        "nothing was renamed"
-    );
     assert_eq!(thresholds[0], thresholds[1]);
     let mut pages = 0;
     for (old, new) in &names.0 {

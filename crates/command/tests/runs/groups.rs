@@ -26,84 +26,62 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         .with(Implementation::cpu("fill", with(Fault::None)))
         .with(never("none"))
         .with(never("neither"));
-    let faulty = Group::new("faulty", of_faulty, None, |_| Cost::default())
-        .no_inputs()
-        .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
-            panic!("no set-up")
-        }))
-        .with(Implementation::cpu("check", |problem: &Rc<Ones>| {
-            let check = |_: &[f32]| panic!("no check");
-            Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
-        }))
+    let no_check = |ones: &Rc<Ones>| {
+        let check = |_: &[f32]| panic!("no check");
+        Ok(on_cpu(ones.0, |y| y.fill(1.0), check))
+    };
+    let faulty = few("faulty", of_faulty)
+        .with(Implementation::cpu("set-up", |_| panic!("no set-up")))
+        .with(Implementation::cpu("check", no_check))
         .with(Implementation::cpu("wrong", with(Fault::Wrong)))
         .with(Implementation::cpu("unwritten", with(Fault::Unwritten)))
         .with(Implementation::cpu("panics", with(Fault::Panics)))
         .with(Implementation::cpu("decays", with(Fault::Decays)))
         .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
         .with(Implementation::cpu("last", with(Fault::None)));
-    let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
-        Cost::default()
-    })
-    .with(Implementation::cpu("best", |problem| {
-        cpu::best::<f32>(problem, 1)
-    }))
-    .with(never("none"));
-    let few = |name, sizes| Group::new(name, sizes, None, |_| Cost::default()).no_inputs();
+    let best = |problem: &Rc<_>| cpu::best::<f32>(problem, 1);
+    let of_choice = Sizes::new([4], [4], [4, 8]);
+    let choice = Group::new("choice", of_choice, None, |_| Cost::default())
+        .with(Implementation::cpu("best", best))
+        .with(never("none"));
     // By its cost, the second size takes 64 times as long as the first.
-    let cost = |n| Cost {
+    let cubic = |n| Cost {
         flop: Some((n as f64).powi(3)),
         ..Cost::default()
     };
-    let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cost)
+    let long = Group::new("long", Sizes::new([4], [4], [4, 16, 64]), None, cubic)
         .no_inputs()
         .with(Implementation::cpu("sleeps", with(Fault::Sleeps)).one_thread());
     let moody = few("moody", Sizes::new([4, 8], [], []))
-        .with(Implementation::cpu("settles", |d| {
-            Moody::routine(d, Some(Moody::OF_THE_FIRST))
-        }))
-        .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
-    let stateful = few("stateful", Sizes::new([4], [], []))
-        .with(Implementation::cpu("steps", |_: &Rc<Ones>| {
-            Ok(Box::new(Steps::default()))
-        }));
-    let groups: Vec<AnyGroup> = vec![
-        sound.into(),
-        faulty.into(),
-        choice.into(),
-        long.into(),
-        moody.into(),
-        stateful.into(),
-    ];
-    let groups = groups.into_iter().map(AnyGroup::verified_by_tests);
+        .with(Moody::row("settles", Some(Moody::OF_THE_FIRST)))
+        .with(Moody::row("never", None));
+    let steps = |_: &Rc<Ones>| -> Made { Ok(Box::new(Steps::default())) };
+    let stateful =
+        few("stateful", Sizes::new([4], [], [])).with(Implementation::cpu("steps", steps));
+    let ones = [sound, faulty, long, moody, stateful].map(AnyGroup::from);
+    let groups = ones.into_iter().chain([choice.into()]);
+    let groups = groups.map(AnyGroup::verified_by_tests);
     groups.chain([own().into(), fixed().into()]).collect()
+}
+
+/// A routine, or why there is none.
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+fn few(name: &'static str, sizes: Sizes) -> Group<Ones> {
+    Group::new(name, sizes, None, |_| Cost::default()).no_inputs()
 }
 
 /// A user's group, in which each row but one is wrong in a way that no timed size shows.
 fn own() -> Group<Values> {
     let sizes = Sizes::new([4], [4], [4]).odd([1, 9]);
     Group::new("own", sizes, None, |_| Cost::default())
-        .with(Implementation::cpu("right", |x| {
-            copies(x, 1e-6, |x, y| y.copy_from_slice(x))
-        }))
-        .with(Implementation::cpu("tail", |x| {
-            copies(x, 1e-6, |x, y| {
-                let whole = y.chunks_exact_mut(4).zip(x.chunks(4));
-                whole.for_each(|(y, x)| y.copy_from_slice(x));
-                if y.len() < 4 {
-                    y.copy_from_slice(x);
-                }
-            })
-        }))
-        .with(Implementation::cpu("cached", |x| {
+        .with(copies("right", 1e-6, |x, y| y.copy_from_slice(x)))
+        .with(copies("cached", 1e-6, |x, y| {
             static KNOWN: LazyLock<Mutex<HashMap<usize, Vec<f32>>>> = LazyLock::new(Mutex::default);
-            copies(x, 1e-6, |x, y| {
-                let mut known = KNOWN.lock().unwrap();
-                y.copy_from_slice(known.entry(x.len()).or_insert_with(|| x.to_vec()));
-            })
+            let mut known = KNOWN.lock().unwrap();
+            y.copy_from_slice(known.entry(x.len()).or_insert_with(|| x.to_vec()));
         }))
-        .with(Implementation::cpu("loose", |x| {
-            copies(x, 1e3, |x, y| y.copy_from_slice(x))
-        }))
+        .with(copies("loose", 1e3, |x, y| y.copy_from_slice(x)))
 }
 
 /// Whose inputs are the same with another seed.
@@ -130,15 +108,17 @@ impl Workload for Values {
     }
 }
 
-/// Copies its input by `compute`.
+/// A row that copies its input by `compute`.
 fn copies(
-    x: &Rc<Values>,
+    name: &'static str,
     bound: f64,
     compute: fn(&[f32], &mut [f32]),
-) -> Result<Box<dyn Routine>, RoutineError> {
-    let (input, judge) = (x.clone(), x.clone());
-    let check = move |y: &[f32]| compare(y, judge.0.iter().map(|&x| x.into()), 1.0, bound);
-    Ok(on_cpu(x.0.len(), move |y| compute(&input.0, y), check))
+) -> Implementation<Values> {
+    Implementation::cpu(name, move |x: &Rc<Values>| {
+        let (input, judge) = (x.clone(), x.clone());
+        let check = move |y: &[f32]| compare(y, judge.0.iter().map(|&x| x.into()), 1.0, bound);
+        Ok(on_cpu(x.0.len(), move |y| compute(&input.0, y), check))
+    })
 }
 
 /// So many ones.
@@ -177,7 +157,7 @@ enum Fault {
 }
 
 /// Writes the ones.
-fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
+fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Made {
     move |problem| {
         let n = problem.0;
         let mut runs = 0;
@@ -245,29 +225,22 @@ pub(crate) struct Moody {
 impl Moody {
     /// With these a benchmark is run once to verify it, once to plan, once to warm up, and once
     /// per sample.
-    pub(crate) const OPTIONS: [&'static str; 6] = [
-        "--sample-size",
-        "10",
-        "--warm-up-time",
-        "0.001",
-        "--measurement-time",
-        "0.01",
-    ];
+    pub(crate) const OPTIONS: &'static str =
+        "--sample-size 10 --warm-up-time 0.001 --measurement-time 0.01";
     /// Runs of the first measurement with these options.
     pub(crate) const OF_THE_FIRST: u32 = 13;
     /// Runs of both measurements: the second is neither verified, planned nor warmed up.
     pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 10;
     pub(crate) const LONG: Duration = Duration::from_millis(20);
 
-    fn routine(
-        problem: &Rc<Ones>,
-        settles_after: Option<u32>,
-    ) -> Result<Box<dyn Routine>, RoutineError> {
-        Ok(Box::new(Self {
-            inner: with(Fault::None)(problem)?,
-            settles_after,
-            runs: 0,
-        }))
+    fn row(name: &'static str, settles_after: Option<u32>) -> Implementation<Ones> {
+        Implementation::cpu(name, move |ones: &Rc<Ones>| {
+            Ok(Box::new(Self {
+                inner: with(Fault::None)(ones)?,
+                settles_after,
+                runs: 0,
+            }))
+        })
     }
 }
 

@@ -27,6 +27,6 @@ fn main() -> ExitCode {
     let mut tests: Vec<_> = faults.chain(suite).collect();
     // In the midst of the others each would wait until all that were begun are over.
     tests.sort_by_key(|(_, test)| !test.is_alone());
-    let trials = tests.into_iter().map(|(of, test)| test.trial(of));
+    let trials = tests.into_iter().map(|(module, test)| test.trial(module));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

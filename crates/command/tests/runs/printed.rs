@@ -13,7 +13,30 @@ pub(crate) fn printed(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Fails where it did not end with this code or did not print these words; what it printed.
+/// Gives a command the words of a line as a shell would: first variables, `NAME=value`, then arguments.
+pub(crate) fn with_line<'a>(command: &'a mut Command, line: &str) -> &'a mut Command {
+    let is_variable = |name: &str| {
+        !name.contains(|c: char| c != '_' && !c.is_ascii_uppercase() && !c.is_ascii_digit())
+    };
+    for word in line.split_whitespace() {
+        match word.split_once('=').filter(|(name, _)| is_variable(name)) {
+            Some((name, value)) => command.env(name, value),
+            None => command.arg(word),
+        };
+    }
+    command
+}
+
+/// The rows of a text, with ` | ` between their columns.
+pub(crate) fn table<const N: usize>(text: &str) -> impl Iterator<Item = [&str; N]> {
+    let rows = text.lines().filter(|line| !line.trim().is_empty());
+    rows.map(|row| {
+        let columns = Vec::from_iter(row.split(" | ").map(str::trim));
+        columns.try_into().expect(row)
+    })
+}
+
+/// Fails where it did not end with this code or did not print these words (see [`holds`]); what it printed.
 pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
     let printed = printed(output);
     assert_eq!(output.status.code(), Some(code), "{printed}");
@@ -23,9 +46,9 @@ pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
 
 /// Runs it; see [`ended`].
 pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
-    let said = ended(&command.output().unwrap(), code, words);
-    assert!(!said.contains("panicked"), "{said}");
-    said
+    let printed = ended(&command.output().unwrap(), code, words);
+    lacks(&printed, &["panicked"]);
+    printed
 }
 
 /// Waits until a condition holds, for a minute at most. Returns whether it does.
@@ -55,7 +78,19 @@ pub(crate) fn script(path: &Path, text: &str) {
     assert!(writes.arg(path).arg(text).status().unwrap().success());
 }
 
-/// Fails where the text lacks these words.
+/// Fails where the text lacks these words; ` … ` stands for any text between them.
 pub(crate) fn holds(text: &str, words: &str) {
-    assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    let mut rest = text;
+    for part in words.split(" … ") {
+        let at = rest.find(part);
+        let at = at.unwrap_or_else(|| panic!("{part:?} of {words:?} is not in:\n{text}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+/// Fails where the text has any of these words.
+pub(crate) fn lacks(text: &str, words: &[&str]) {
+    for words in words {
+        assert!(!text.contains(words), "{words:?} is in:\n{text}");
+    }
 }

@@ -11,11 +11,11 @@ pub(crate) enum Test {
     Alone(&'static str, fn()),
 }
 
-/// The tests of a module, each with whether others run beside it, its name and its function.
+/// The tests of a module by their functions, each with whether others run beside it.
 macro_rules! tests {
-    ($($kind:ident $name:ident: $test:path,)*) => {
+    ($($kind:ident $test:path,)*) => {
         pub(crate) const TESTS: &[crate::test::Test] =
-            &[$(crate::test::Test::$kind(stringify!($name), $test)),*];
+            &[$(crate::test::Test::$kind(stringify!($test), $test)),*];
     };
 }
 pub(crate) use tests;
@@ -25,13 +25,13 @@ impl Test {
         matches!(self, Test::Alone(..))
     }
 
-    pub(crate) fn trial(&self, of: &str) -> Trial {
+    pub(crate) fn trial(&self, module: &str) -> Trial {
         static MACHINE: RwLock<()> = RwLock::new(());
         let (name, test, alone) = match *self {
             Test::Beside(name, test) => (name, test, false),
             Test::Alone(name, test) => (name, test, true),
         };
-        Trial::test(format!("{of}::{name}"), move || {
+        Trial::test(format!("{module}::{name}"), move || {
             let _shared = (!alone).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
             let _own = alone.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner));
             test();

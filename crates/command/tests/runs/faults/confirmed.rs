@@ -8,78 +8,73 @@ use std::process::Command;
 use crossover_suite::model::record::Activity;
 use crossover_suite::model::{GpuInfo, RunRecord};
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::faults::habits::{CONFIRMS_AND_IS_KILLED, HABITS, hang_later};
-use crate::faults::run::{bench, crossover, files, measured, read, record, shown};
+use crate::faults::habits::{self, CONFIRMS_AND_IS_KILLED, HABITS, hang_later};
+use crate::faults::run::{Suite, files, record};
 use crate::faults::signals::interrupted_at;
-use crate::printed::{expect, holds};
+use crate::printed::{expect, holds, lacks};
 
-/// The record of the results of `root` as a GPU's, in `machines` beside it.
-fn reference(root: &Path) {
-    let results = tempfile::tempdir().unwrap();
-    let to = results.path();
-    for (path, mut bytes) in files(root) {
-        let mut copy = to.join(path.strip_prefix(root).unwrap());
-        if copy.parent().unwrap().ends_with("runs") {
-            let mut run = read(&path);
-            run["environment"]["gpu"] = json!(GpuInfo {
-                name: "Example GPU".into(),
-                ..GpuInfo::default()
-            });
-            bytes = run.to_string().into();
-        } else {
-            let text = String::from_utf8_lossy(&bytes).replace("cpu/fill", "gpu/none");
-            bytes = text.into();
-            copy = copy
-                .to_str()
-                .unwrap()
-                .replace("cpu_fill", "gpu_none")
-                .into();
-        }
-        if copy.ends_with("crossover.json") {
-            let mut sidecar: Value = serde_json::from_slice(&bytes).unwrap();
-            sidecar["clock"] = "events".into();
-            let role = sidecar["role"].as_object_mut().unwrap();
-            role.remove("threads");
-            for (name, value) in [("data", "queued"), ("launches", "one-by-one")] {
-                role.insert(name.to_owned(), value.into());
-            }
-            bytes = sidecar.to_string().into();
-        }
-        fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::write(copy, bytes).unwrap();
+/// The results in `from` as those of other benchmarks or another machine, in `to`: texts are replaced in files
+/// and in their paths.
+fn copy_as(from: &Path, to: &Path, replaced: &[[&str; 2]]) {
+    for (path, bytes) in files(from) {
+        let path = path.strip_prefix(from).unwrap().to_str().unwrap();
+        let texts = [path.to_owned(), String::from_utf8(bytes).unwrap()];
+        let [path, text] = texts.map(|text| {
+            let replace = |text: String, [old, new]: &[&str; 2]| text.replace(old, new);
+            replaced.iter().fold(text, replace)
+        });
+        let path = to.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
-    let machines = root.with_file_name("machines");
-    expect(&mut crossover(to, &["report"]), 0, "");
-    let mut export = crossover(to, &["export", machines.to_str().unwrap()]);
-    expect(&mut export, 0, "of 1 run in ");
 }
 
-fn newest_run(root: &Path) -> RunRecord {
-    let runs = fs::read_dir(root.join("runs")).unwrap();
-    let newest = runs.map(|run| run.unwrap().path()).max().unwrap();
-    serde_json::from_value(read(&newest)).unwrap()
+/// The record of these results as a GPU's, in `machines` beside them.
+fn add_reference(suite: &Suite) {
+    let results = Suite::new();
+    let gpu = json!(GpuInfo {
+        name: "Example GPU".into(),
+        ..GpuInfo::default()
+    });
+    let as_gpu = [
+        ["cpu_fill", "gpu_none"],
+        ["cpu/fill", "gpu/none"],
+        [r#""clock": "wall""#, r#""clock": "events""#],
+        [r#""data": "ordinary""#, r#""data": "queued""#],
+        [r#""threads": "all""#, r#""launches": "one-by-one""#],
+        [r#""gpu": null"#, &format!(r#""gpu": {gpu}"#)],
+    ];
+    copy_as(&suite.root, &results.root, &as_gpu);
+    expect(&mut results.crossover("report"), 0, "");
+    let mut export = results.crossover("export");
+    expect(export.arg(suite.path("machines")), 0, "of 1 run in ");
 }
 
-/// A run in a folder of its own, with the reference beside it.
-pub(crate) fn run(
+fn newest_run(suite: &Suite) -> RunRecord {
+    suite.records().pop().unwrap()
+}
+
+/// A run with the reference beside it.
+fn run(
     processes: &str,
     filter: &str,
     change: impl FnOnce(&mut Command),
-) -> (tempfile::TempDir, RunRecord, String) {
-    let (dir, root) = measured();
-    reference(&root);
-    fs::remove_dir_all(&root).unwrap();
-    let mut command = bench(&root, &["--bench", "--quick", filter]);
-    change(command.env("CROSSOVER_PROCESSES", processes));
+) -> (Suite, RunRecord, String) {
+    let suite = Suite::measured();
+    add_reference(&suite);
+    fs::remove_dir_all(&suite.root).unwrap();
+    let settings = format!("CROSSOVER_PROCESSES={processes}");
+    let mut command = suite.bench(&format!("{settings} --bench --quick {filter}"));
+    change(&mut command);
     let said = expect(&mut command, 0, "");
-    let run = newest_run(&root);
-    (dir, run, said)
+    let run = newest_run(&suite);
+    (suite, run, said)
 }
 
-pub(crate) fn answered() {
-    let (dir, run, said) = run("3", "sound", |_| ());
+pub(crate) fn answers_of_several_processes() {
+    let (suite, run, said) = run("3", "sound", |_| ());
     holds(&said, "confirming 1 answer in child process 3");
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
@@ -90,18 +85,11 @@ pub(crate) fn answered() {
     // More than three processes where these leave the answer open.
     let processes = asked.processes.len();
     assert!((3..=25).contains(&processes), "{processes}");
-    for paired_times in &asked.processes {
-        assert_eq!(paired_times.last().unwrap().size, 32);
-        assert!(
-            paired_times
-                .windows(2)
-                .all(|pair| pair[0].size < pair[1].size)
-        );
-        assert!(
-            paired_times
-                .iter()
-                .all(|pair| pair.cpu == "fill" && pair.cpu_ns > 0.0)
-        );
+    for pairs in &asked.processes {
+        assert_eq!(pairs.last().unwrap().size, 32);
+        assert!(pairs.is_sorted_by(|a, b| a.size < b.size));
+        let mut pairs = pairs.iter();
+        assert!(pairs.all(|pair| pair.cpu == "fill" && pair.cpu_ns > 0.0));
     }
     assert!(run.finished.is_some());
     for activity in [
@@ -113,62 +101,71 @@ pub(crate) fn answered() {
     ] {
         assert!(run.activities[&activity] > 0.0, "{:?}", run.activities);
     }
-    assert!(said.contains("set-up and verification"), "{said}");
-    let record = record(dir.path());
+    holds(&said, "set-up and verification");
+    let record = record(suite.dir.path());
     let answer = &record["answers"][0];
     assert_eq!(answer["processes"], processes, "{answer}");
     assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
 }
 
+/// One answer is confirmed by processes with all habits.
+pub(crate) fn a_main_and_a_library_that_print_and_leave_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_suite, run, said) = run("1", "sound", |command| {
+        habits::all(command, folder.path());
+    });
+    lacks(&said, &["did not answer"]);
+    let [confirmation] = &run.confirmations[..] else {
+        panic!("{said}")
+    };
+    assert!(!confirmation.processes.is_empty(), "{said}");
+    habits::nothing_is_left(folder.path());
+}
+
 /// As on a host that runs out of memory. The run says so, and shows its own results.
-pub(crate) fn killed() {
+pub(crate) fn processes_that_are_killed() {
     for habit in CONFIRMS_AND_IS_KILLED {
-        let (_dir, run, said) = run("3", "sound", |command| {
+        let (_suite, run, said) = run("3", "sound", |command| {
             command.env(HABITS, habit);
         });
-        holds(
-            &said,
-            "note: child process 1 did not answer: it ended with signal: 9 (SIGKILL)",
-        );
+        let killed = "note: child process 1 did not answer: it ended with signal: 9 (SIGKILL)";
+        holds(&said, killed);
         holds(&said, "1 answer: 0 firm, 0 uncertain, 1 of one process");
         assert_eq!(run.confirmations, []);
     }
 }
 
 /// What was not measured in this run is not confirmed, and with 0 processes nothing is.
-pub(crate) fn not_asked() {
+pub(crate) fn what_is_not_asked() {
     for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
-        let (_dir, run, said) = run(processes, filter, |_| ());
-        assert!(!said.contains("confirming"), "{said}");
+        let (_suite, run, said) = run(processes, filter, |_| ());
+        lacks(&said, &["confirming"]);
         assert_eq!(run.confirmations, []);
     }
 }
 
 /// A run without a filter asks about its own results, also where an earlier one measured more sizes. A
 /// signal while the processes run: what was measured is kept.
-pub(crate) fn after_another() {
-    let (_dir, root) = measured();
-    for (path, bytes) in files(&root.join("sound/cpu_fill/32")) {
-        let larger = |text: &str| text.replace("/32", "/64");
-        let text = larger(&String::from_utf8(bytes).unwrap());
-        let text = text.replace(r#""value_str":"32""#, r#""value_str":"64""#);
-        let path = larger(path.to_str().unwrap());
-        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    assert!(shown(&root).contains(&"sound/cpu/fill/64".to_owned()));
-    reference(&root);
-    let mut run = bench(&root, &["--bench", "--quick"]);
-    let _first = hang_later(run.env("CROSSOVER_PROCESSES", "99"));
+pub(crate) fn a_signal_while_processes_answer() {
+    let suite = Suite::measured();
+    let larger = [
+        ["/32", "/64"],
+        [r#""value_str":"32""#, r#""value_str":"64""#],
+    ];
+    let of_size = |size: &str| suite.root.join("sound/cpu_fill").join(size);
+    copy_as(&of_size("32"), &of_size("64"), &larger);
+    assert!(suite.shown().contains(&"sound/cpu/fill/64".to_owned()));
+    add_reference(&suite);
+    let mut run = suite.bench("CROSSOVER_PROCESSES=99 --bench --quick");
+    let _first = hang_later(&mut run);
     let words = "confirming 1 answer in child process 2";
     let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM, ());
     assert_eq!(code, Some(143), "{said}");
-    let run = newest_run(&root);
+    let run = newest_run(&suite);
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
     };
     assert_eq!((&*asked.group, asked.range), ("sound", (4, 32)));
     assert_eq!(run.finished, None);
-    let processes = asked.processes.len();
-    assert_eq!(processes, 1);
+    assert_eq!(asked.processes.len(), 1);
 }

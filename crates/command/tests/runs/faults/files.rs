@@ -1,93 +1,83 @@
-//! Folders and files that are not as they should be.
+//! Folders and files that are not as they should be, and a busy host.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crossover_suite::model::RunRecord;
 use crossover_system::{OnCores, usable_cores};
 use serde_json::json;
 
-use crate::faults::run::{SOUND, bench, crossover, files, limited, measured, read, shown};
+use crate::faults::run::{SOUND, Suite, files, limited, read};
 use crate::full_disk;
-use crate::printed::{ended, expect};
+use crate::printed::{expect, holds, lacks};
 
-pub(crate) fn unwritable_folder() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("file");
+const QUICK: &str = "--bench --quick sound";
+
+pub(crate) fn a_folder_that_cannot_be_written_to() {
+    let mut suite = Suite::new();
+    let file = suite.path("file");
     fs::write(&file, "mine").unwrap();
     for root in [file.clone(), file.join("below")] {
+        suite.root = root;
         let words = "set CRITERION_HOME to a folder where they can";
-        let said = expect(&mut bench(&root, &["--bench", "sound"]), 2, words);
-        assert!(!said.contains("sound/cpu/"), "nothing was measured: {said}");
+        // Nothing was measured.
+        lacks(&suite.run("--bench sound", 2, words), &["sound/cpu/"]);
     }
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
 /// The results are whole, but the page is larger than a file may be.
-pub(crate) fn too_large_a_page() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = bench(dir.path(), &["--bench", "--quick", "sound"]);
-    let words = "error: no report was written: ";
-    let said = expect(&mut limited(&run, "-f 60"), 1, words);
-    assert!(said.contains("raise the limit (`ulimit -f`)"), "{said}");
-    assert_eq!(shown(dir.path()), SOUND);
+pub(crate) fn a_page_that_is_larger_than_a_file_may_be() {
+    let suite = Suite::new();
+    let words = "error: no report was written: … raise the limit (`ulimit -f`)";
+    expect(&mut limited(&suite.bench(QUICK), "-f 60"), 1, words);
+    assert_eq!(suite.shown(), SOUND);
 }
 
-pub(crate) fn name_that_is_no_text() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join(OsStr::from_bytes(b"results-\xff"));
-    expect(&mut bench(&root, &["--bench", "--quick", "sound"]), 0, "");
-    assert_eq!(shown(&root), SOUND);
-    let made = fs::read_dir(dir.path()).unwrap();
+pub(crate) fn a_folder_whose_name_is_no_text() {
+    let mut suite = Suite::new();
+    suite.root = suite.path(OsStr::from_bytes(b"results-\xff"));
+    suite.run(QUICK, 0, "");
+    assert_eq!(suite.shown(), SOUND);
+    let made = fs::read_dir(suite.dir.path()).unwrap();
     let made = made.map(|entry| entry.unwrap().path());
-    assert_eq!(Vec::from_iter(made), [root]);
+    assert_eq!(Vec::from_iter(made), [suite.root]);
 }
 
-pub(crate) fn two_runs() {
-    let (_dir, root) = measured();
-    let before = files(&root);
-    let lock = File::options()
-        .write(true)
-        .open(root.join("crossover.lock"))
-        .unwrap();
+/// A second run is refused, where the file system has locks.
+pub(crate) fn two_runs_in_one_folder() {
+    let suite = Suite::measured();
+    let before = suite.files();
+    let mut lock = File::options();
+    let lock = lock.write(true).open(suite.root.join("crossover.lock"));
+    let lock = lock.unwrap();
     lock.lock().unwrap();
-    let run = || bench(&root, &["--bench", "--quick", "sound"]);
-    expect(&mut run(), 2, "another run is writing to");
-    assert_eq!(files(&root), before);
-    // Looking is no writing.
-    expect(&mut bench(&root, &["--list"]), 0, "sound/cpu/fill/4");
+    suite.run(QUICK, 2, "another run is writing to");
+    assert_eq!(suite.files(), before);
+    // A list writes nothing.
+    suite.run("--bench --list", 0, "sound/cpu/fill/4");
     lock.unlock().unwrap();
-    expect(&mut run(), 0, "");
-}
+    suite.run(QUICK, 0, "");
 
-pub(crate) fn no_locks() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
-    run.env("LD_PRELOAD", full_disk::library())
-        .env("NO_LOCKS", "1");
-    let said = expect(&mut run, 0, "cannot be locked (No locks available");
-    assert_eq!(said.matches("cannot be locked").count(), 1, "{said}");
+    let mut run = suite.bench(&format!("NO_LOCKS=1 {QUICK}"));
+    run.env("LD_PRELOAD", full_disk::library());
+    let printed = expect(&mut run, 0, "cannot be locked (No locks available");
+    assert_eq!(printed.matches("cannot be locked").count(), 1, "{printed}");
 }
 
 /// Whatever the disk that the log goes to, what was measured is kept.
-pub(crate) fn unwritable_output() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
-    let output = run.stdout(full).output().unwrap();
-    let words = "error: failed printing to stdout: No space left";
-    ended(&output, 1, words);
-    assert_eq!(shown(dir.path()), SOUND);
-    // Nothing can be printed of a lost standard error.
+pub(crate) fn output_that_cannot_be_written() {
+    let suite = Suite::new();
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    let run = bench(dir.path(), &["--bench", "--quick", "sound"])
-        .stderr(full())
-        .status();
+    let words = "error: failed printing to stdout: No space left";
+    expect(suite.bench(QUICK).stdout(full()), 1, words);
+    assert_eq!(suite.shown(), SOUND);
+    // Nothing can be printed of a lost standard error.
+    let run = suite.bench(QUICK).stderr(full()).status();
     assert_eq!(run.unwrap().code(), Some(1));
-    let mut report = crossover(dir.path(), &["report", "--no-reference"]);
+    let mut report = suite.crossover("report --no-reference");
     expect(report.stdout(full()), 2, words);
 }
 
@@ -95,14 +85,12 @@ pub(crate) fn unwritable_output() {
 struct Busy(Vec<Child>);
 
 impl Busy {
-    fn new() -> Self {
-        let processors = std::thread::available_parallelism().unwrap().get();
+    fn new(processors: usize) -> Self {
         let spin = || {
-            Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .spawn()
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "while :; do :; done"]).spawn().unwrap()
         };
-        Self((0..2 * processors).map(|_| spin().unwrap()).collect())
+        Self((0..2 * processors).map(|_| spin()).collect())
     }
 }
 
@@ -116,97 +104,76 @@ impl Drop for Busy {
 }
 
 /// It is no disturbance to be busy oneself; that test would need a quiet machine.
-pub(crate) fn busy_host() {
-    let dir = tempfile::tempdir().unwrap();
+pub(crate) fn a_busy_host() {
+    let suite = Suite::new();
     // A quota may allow fewer cores than the system lists. What is started here inherits these.
     let processors = std::thread::available_parallelism().unwrap().get();
     let _kept = OnCores::new(&usable_cores()[..processors]);
-    let busy = Busy::new();
-    let filter = "(sound/cpu/fill|choice/cpu/best)/4$";
-    let mut run = bench(dir.path(), &["--bench", "--sample-size", "10", filter]);
-    let said = expect(&mut run, 0, "note: background load: ");
+    let busy = Busy::new(processors);
+    let line = "--bench --sample-size 10 (sound/cpu/fill|choice/cpu/best)/4$";
+    let printed = suite.run(line, 0, "note: background load: ");
     drop(busy);
-    let [record] = &records_in(dir.path())[..] else {
-        panic!("{said}")
+    let [record] = &suite.records()[..] else {
+        panic!("{printed}")
     };
     let found = record.environment.disturbances.iter();
-    let found: Vec<_> = found
-        .filter(|it| it.starts_with("background load"))
-        .collect();
-    assert_eq!(found.len(), 1, "{found:?}");
-    let sidecar = read(&dir.path().join("choice/cpu_best/4/new/crossover.json"));
-    let others = &sidecar["extra"]["processors_busy_with_other_work"];
-    assert!(others.as_f64() >= Some(0.2), "{others}");
-    let notes = &sidecar["notes"];
+    let found = found.filter(|it| it.starts_with("background load"));
+    assert_eq!(found.count(), 1, "{record:?}");
+    let sidecar = read(&suite.root.join("choice/cpu_best/4/new/crossover.json"));
+    let load = &sidecar["extra"]["processors_busy_with_other_work"];
+    assert!(load.as_f64() >= Some(0.2), "{load}");
     let marked = "calibrated under background load, so another process calibrates again: ";
-    assert!(notes.to_string().contains(marked), "{notes}");
-}
-
-pub(crate) fn records_in(root: &Path) -> Vec<RunRecord> {
-    let files = fs::read_dir(root.join("runs")).unwrap();
-    let read = files.map(|file| read(&file.unwrap().path()));
-    read.map(|value| serde_json::from_value(value).unwrap())
-        .collect()
+    holds(&sidecar["notes"].to_string(), marked);
 }
 
 /// An earlier run of the same machine met ceilings ten times as high.
-pub(crate) fn low_ceilings() {
-    let (_dir, root) = measured();
-    let mut earlier = records_in(&root).remove(0);
+pub(crate) fn ceilings_below_those_of_an_earlier_run() {
+    let suite = Suite::measured();
+    let mut earlier = suite.records().remove(0);
     earlier.run = "20260102T030405Z-1".to_owned();
     earlier.started = "2026-01-02T03:04:05Z".to_owned();
     earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
     // A record without a digest counts as it is.
     earlier.digest.clear();
-    let path = root.join("runs/20260102T030405Z-1.json");
+    let path = suite.root.join("runs/20260102T030405Z-1.json");
     fs::write(path, json!(earlier).to_string()).unwrap();
-    let mut again = bench(&root, &["--bench", "--quick", "sound/cpu/fill/8"]);
-    let said = expect(&mut again, 0, "again, since an earlier run exceeds them");
-    assert!(said.contains("note: cpu_fma_all is "), "{said}");
+    let words = "again, since an earlier run exceeds them … note: cpu_fma_all is ";
+    suite.run("--bench --quick sound/cpu/fill/8", 0, words);
     let marked = |run: &RunRecord| {
         let mut found = run.environment.disturbances.iter();
         found.any(|it| it.contains("in the run 20260102T030405Z-1"))
     };
-    let records = records_in(&root);
-    assert_eq!(records.iter().filter(|run| marked(run)).count(), 1);
+    assert_eq!(suite.records().iter().filter(|run| marked(run)).count(), 1);
 }
 
-pub(crate) fn records() {
-    let (dir, root) = measured();
-    let destination = dir.path().join("shared");
-    let to = destination.to_str().unwrap();
-    let runs = root.join("runs");
-    let record = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+pub(crate) fn records_that_are_missing_or_lead_elsewhere() {
+    let suite = Suite::measured();
+    let destination = suite.path("shared");
+    let export = |code: i32, words: &str| {
+        expect(suite.crossover("export").arg(&destination), code, words);
+    };
+    let record = suite.records().remove(0).run;
+    let record = suite.root.join(format!("runs/{record}.json"));
     let kept = fs::read(&record).unwrap();
     fs::remove_file(&record).unwrap();
-    fs::remove_file(dir.path().join("record.json.gz")).unwrap();
+    fs::remove_file(suite.path("record.json.gz")).unwrap();
     // Nothing belongs to a run that is known.
-    expect(&mut crossover(&root, &["report"]), 0, "");
-    let refused = "there is no ";
-    expect(&mut crossover(&root, &["export", to]), 2, refused);
+    expect(&mut suite.crossover("report"), 0, "");
+    export(2, "there is no ");
     assert!(!destination.exists(), "nothing half-way");
     fs::write(&record, kept).unwrap();
     // One sidecar names a record outside.
-    let sidecar = root.join("sound/cpu_fill/4/new/crossover.json");
+    let sidecar = suite.root.join("sound/cpu_fill/4/new/crossover.json");
     let mut value = read(&sidecar);
     value["run"] = "../../outside".into();
     fs::write(&sidecar, value.to_string()).unwrap();
-    fs::write(dir.path().join("outside.json"), "{}").unwrap();
-    expect(&mut crossover(&root, &["report"]), 0, "");
-    let exported = "2 benchmarks of 1 run";
-    let said = expect(&mut crossover(&root, &["export", to]), 0, exported);
-    assert!(said.contains("left out"), "{said}");
-    let inside = |path: &PathBuf| path.starts_with(&destination);
-    assert!(
-        files(dir.path())
-            .keys()
-            .filter(|p| p.ends_with("outside.json"))
-            .count()
-            == 1
-    );
-    assert!(files(&destination).keys().all(inside));
+    fs::write(suite.path("outside.json"), "{}").unwrap();
+    expect(&mut suite.crossover("report"), 0, "");
+    export(0, "2 benchmarks of 1 run … left out");
+    let once = Vec::from_iter(files(&destination).into_keys());
+    let outside = files(suite.dir.path()).into_keys();
+    assert_eq!(outside.filter(|it| it.ends_with("outside.json")).count(), 1);
     // The same run again replaces its record.
-    let once = files(&destination);
-    expect(&mut crossover(&root, &["export", to]), 0, exported);
-    assert_eq!(files(&destination).len(), once.len());
+    export(0, "2 benchmarks of 1 run");
+    assert!(files(&destination).into_keys().eq(once));
 }

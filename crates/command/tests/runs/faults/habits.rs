@@ -12,7 +12,6 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::faults::confirmed::run;
 use crate::printed::ends;
 
 /// Names habits of an executable.
@@ -55,22 +54,13 @@ pub(crate) fn before_it_answers() {
     if has(CONFIRMS_AND_IS_KILLED[0]) && is_asked("CROSSOVER_CONFIRMS") {
         nix::sys::signal::raise(Signal::SIGKILL).unwrap();
     }
-    if has(LEAVES_A_PROCESS)
-        && ["CROSSOVER_CONFIRMS", "CROSSOVER_TURNS"]
-            .into_iter()
-            .any(is_asked)
-    {
+    let asks = ["CROSSOVER_CONFIRMS", "CROSSOVER_TURNS"];
+    if has(LEAVES_A_PROCESS) && asks.into_iter().any(is_asked) {
         // It holds no pipe of a test, which would wait for its end.
         let leaves = r#"sleep 600 > /dev/null 2>&1 & : > "$0/left-$!""#;
         let mut shell = Command::new("sh");
-        assert!(
-            shell
-                .args(["-c", leaves])
-                .arg(folder())
-                .status()
-                .unwrap()
-                .success()
-        );
+        let shell = shell.args(["-c", leaves]).arg(folder());
+        assert!(shell.status().unwrap().success());
     }
 }
 
@@ -129,23 +119,8 @@ pub(crate) fn all<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Comman
 pub(crate) fn nothing_is_left(folder: &Path) {
     let notes = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let names = notes.filter_map(|note| note.file_name().into_string().ok());
-    let left: Vec<String> = names
-        .filter_map(|name| Some(name.strip_prefix("left-")?.to_owned()))
-        .collect();
+    let left = names.filter_map(|name| Some(name.strip_prefix("left-")?.to_owned()));
+    let left = Vec::from_iter(left);
     assert!(!left.is_empty());
     left.iter().for_each(|process| ends(process));
-}
-
-/// Has one answer confirmed by processes with all habits.
-pub(crate) fn confirmed_with_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let (_dir, run, said) = run("1", "sound", |command| {
-        all(command, folder.path());
-    });
-    assert!(!said.contains("did not answer"), "{said}");
-    let [confirmation] = &run.confirmations[..] else {
-        panic!("{said}")
-    };
-    assert!(!confirmation.processes.is_empty(), "{said}");
-    nothing_is_left(folder.path());
 }

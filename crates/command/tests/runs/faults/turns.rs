@@ -1,126 +1,138 @@
-//! Two processes that take turns, and what goes wrong with one of them.
+//! Two processes that take turns, what goes wrong with one of them, and one that this process drives.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crossover_protocol::child::Child;
+use crossover_protocol::turns::{Instructions, TURNS, TurnMessage, TurnReply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rand::{RngExt, SeedableRng};
+use serde_json::json;
 
+use crate::faults::cut_short::shares;
 use crate::faults::habits;
-use crate::faults::run::{RUN, SOUND, crossover, read, shown};
-use crate::printed::{comes_true, ended, printed, script};
+use crate::faults::run::{RUN, SOUND, Suite, files, read};
+use crate::printed::{comes_true, ended, holds, lacks, printed, script};
 
-/// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
-/// it can.
-fn bundles(dir: &Path, second: &str) {
-    let this = std::env::current_exe().unwrap();
-    let bench = format!("env {RUN}=1 {} --bench \"$@\"", this.display());
-    for (name, how) in [("a", "exec"), ("b", second)] {
-        let text = how.replace("exec", &format!("exec {bench}"));
-        let text = text.replace("start", &bench);
-        let lists = format!("case \"$*\" in *--list*) exec {bench};; esac");
-        let text = format!("#!/bin/sh\nshift\n{lists}\n{text}\n");
-        script(&dir.join(name).join("run"), &text);
+/// Two bundles of this executable, in the folder of the test.
+struct Bundles(Suite);
+
+impl Bundles {
+    /// The second one is started as `second` says once it has listed its benchmarks.
+    fn new(second: &str) -> Self {
+        let suite = Suite::new();
+        let this = std::env::current_exe().unwrap();
+        let bench = format!("env {RUN}=1 {} --bench \"$@\"", this.display());
+        for (name, how) in [("a", "exec"), ("b", second)] {
+            let text = how.replace("exec", &format!("exec {bench}"));
+            let text = text.replace("start", &bench);
+            let lists = format!("case \"$*\" in *--list*) exec {bench};; esac");
+            let text = format!("#!/bin/sh\nshift\n{lists}\n{text}\n");
+            script(&suite.path(name).join("run"), &text);
+        }
+        Self(suite)
     }
-}
 
-fn ab(dir: &Path, options: &[&str]) -> Command {
-    ab_of(dir, options, "sound")
-}
+    fn dir(&self) -> &Path {
+        self.0.dir.path()
+    }
 
-fn ab_of(dir: &Path, options: &[&str], filter: &str) -> Command {
-    let mut command = crossover(dir, &["ab", "a", "b"]);
-    command
-        .args(options)
-        .args(["--", filter])
-        .current_dir(dir)
-        .env("TMPDIR", dir)
-        .env("CROSSOVER_SIZES", "quick")
-        .env("CROSSOVER_DEVICE", "none")
-        .stdin(Stdio::null());
-    command
-}
+    /// Compares them with these options.
+    fn ab(&self, options: &str) -> Command {
+        let settings = "CROSSOVER_SIZES=quick CROSSOVER_DEVICE=none";
+        let mut command = self.0.crossover(&format!("{settings} ab a b {options}"));
+        command
+            .current_dir(self.dir())
+            .env("TMPDIR", self.dir())
+            .stdin(Stdio::null());
+        command
+    }
 
-/// The folder of the last comparison.
-fn results(dir: &Path) -> PathBuf {
-    let runs = fs::read_dir(dir.join("target-reports/ab")).unwrap();
-    let folders = runs.map(|run| run.unwrap().path());
-    folders.filter(|path| path.is_dir()).max().unwrap()
-}
+    /// The results of one run of the last comparison.
+    fn results(&self, run: &str) -> PathBuf {
+        let comparisons = fs::read_dir(self.dir().join("target-reports/ab")).unwrap();
+        let folders = comparisons.map(|comparison| comparison.unwrap().path());
+        folders
+            .filter(|path| path.is_dir())
+            .max()
+            .unwrap()
+            .join(run)
+    }
 
-fn samples(root: &Path, id: &str) -> usize {
-    let sample = read(&root.join(id).join("new/sample.json"));
-    sample["times"].as_array().unwrap().len()
-}
+    fn shown(&mut self, run: &str) -> Vec<String> {
+        self.0.root = self.results(run);
+        self.0.shown()
+    }
 
-/// Fails if a process that was started for a comparison in `dir` goes on.
-fn nothing_goes_on(dir: &Path) {
-    let dir = dir.display().to_string();
-    let is_of_it = |process: fs::DirEntry| {
-        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-        let environment = String::from_utf8_lossy(&environment);
-        environment.contains(&dir) && environment.contains("CROSSOVER_TURNS")
-    };
-    let is_left = || fs::read_dir("/proc").unwrap().flatten().any(is_of_it);
-    assert!(comes_true(|| !is_left()), "a process of {dir} was left");
+    /// Fails if a process that was started for a comparison goes on.
+    fn nothing_goes_on(&self) {
+        let dir = self.dir().display().to_string();
+        let is_ours = |process: fs::DirEntry| {
+            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+            let environment = String::from_utf8_lossy(&environment);
+            environment.contains(&dir) && environment.contains(TURNS)
+        };
+        let is_left = || fs::read_dir("/proc").unwrap().flatten().any(is_ours);
+        assert!(comes_true(|| !is_left()), "a process of {dir} was left");
+    }
 }
 
 /// Later processes do not verify, and do not time what failed in the first one.
-pub(crate) fn in_turns() {
-    let dir = tempfile::tempdir().unwrap();
-    bundles(dir.path(), "exec");
-    let mut ab = ab_of(dir.path(), &["--budget", "0"], "sound|faulty");
-    let ab = habits::all(&mut ab, dir.path());
-    let said = ended(&ab.output().unwrap(), 1, "");
-    assert!(!said.contains("one after the other"), "{said}");
+pub(crate) fn two_sides_take_turns_without_what_failed() {
+    let mut bundles = Bundles::new("exec");
+    let mut ab = bundles.ab("--budget 0 -- sound|faulty");
+    let output = habits::all(&mut ab, bundles.dir()).output().unwrap();
+    let said = ended(&output, 1, "");
+    lacks(&said, &["one after the other"]);
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
-    let sound = last.iter().map(String::as_str).chain(SOUND);
-    let sound = Vec::from_iter(sound);
+    let sound = Vec::from_iter(last.iter().map(String::as_str).chain(SOUND));
     for run in ["a1", "b1", "a2", "b2"] {
-        let root = results(dir.path()).join(run);
-        assert_eq!(shown(&root), sound, "{run}: {said}");
+        assert_eq!(bundles.shown(run), sound, "{run}: {said}");
         // Twenty, or ten if the process was held up in its warm-up.
-        let samples = samples(&root, "sound/cpu_fill/32");
+        let sample = read(
+            &bundles
+                .results(run)
+                .join("sound/cpu_fill/32/new/sample.json"),
+        );
+        let samples = sample["times"].as_array().unwrap().len();
         assert!(samples >= 10, "{run}: {samples}");
     }
-    habits::nothing_is_left(dir.path());
-    nothing_goes_on(dir.path());
+    habits::nothing_is_left(bundles.dir());
+    bundles.nothing_goes_on();
 }
 
 /// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
 /// without being verified again; what was measured of the machine is kept.
-pub(crate) fn confirmed() {
+pub(crate) fn what_is_undecided_is_run_again() {
     // The least that a machine with other work needs for a third pair.
-    let enough = ["0.2", "1", "4"].into_iter().any(run_again_within);
+    let enough = ["0.2", "1", "4"].into_iter().any(runs_again_within);
     assert!(enough, "no third pair within four minutes");
 }
 
 /// Whether there is a third pair within this budget in minutes.
-fn run_again_within(budget: &str) -> bool {
-    let dir = tempfile::tempdir().unwrap();
-    bundles(dir.path(), "exec");
+fn runs_again_within(budget: &str) -> bool {
+    let bundles = Bundles::new("exec");
     // A threshold so small that no two results can be shown to be the same.
-    let options = ["--budget", budget, "--threshold", "0.0001", "--json"];
-    let output = ab(dir.path(), &options).output().unwrap();
+    let options = format!("--budget {budget} --threshold 0.0001 --json -- sound");
+    let output = bundles.ab(&options).output().unwrap();
     let said = printed(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-    let root = results(dir.path());
-    let verified = |run: &str| -> bool {
-        let sidecar = root.join(run).join("sound/cpu_fill/32/new/crossover.json");
-        !read(&sidecar)["verified"].is_null()
-    };
-    assert!(
-        verified("a1") && verified("b1") && !verified("a2"),
-        "{said}"
-    );
+    let verified = ["a1", "b1", "a2"].map(|run| {
+        let result = bundles.results(run).join("sound/cpu_fill/32/new");
+        !read(&result.join("crossover.json"))["verified"].is_null()
+    });
+    assert_eq!(verified, [true, true, false], "{said}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["screened"], 2);
-    assert_eq!(json["failures"], serde_json::json!([]));
-    nothing_goes_on(dir.path());
-    root.join("a3").is_dir() && root.join("b3").is_dir()
+    assert_eq!(json["failures"], json!([]));
+    bundles.nothing_goes_on();
+    ["a3", "b3"]
+        .into_iter()
+        .all(|run| bundles.results(run).is_dir())
 }
 
 /// Where one side dies or hangs, all results of the other are there.
@@ -131,47 +143,163 @@ pub(crate) fn one_side_fails() {
         (with(habits::IS_STOPPED), "hung and was ended"),
         ("exit 3".to_owned(), "failed (exit status: 3)"),
     ] {
-        let dir = tempfile::tempdir().unwrap();
-        bundles(dir.path(), &second);
-        let output = ab(dir.path(), &["--turn-limit", "10"]).output().unwrap();
+        let mut bundles = Bundles::new(&second);
+        let output = bundles.ab("--turn-limit 10 -- sound").output().unwrap();
         let said = printed(&output);
         assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
-        assert!(said.contains(words), "{words:?} is not in {said}");
-        assert_eq!(shown(&results(dir.path()).join("a1")), SOUND);
-        nothing_goes_on(dir.path());
+        holds(&said, words);
+        assert_eq!(bundles.shown("a1"), SOUND);
+        bundles.nothing_goes_on();
     }
 }
 
-pub(crate) fn interrupted() {
-    let dir = tempfile::tempdir().unwrap();
-    bundles(dir.path(), "exec");
+pub(crate) fn an_interrupt_between_turns() {
+    let bundles = Bundles::new("exec");
     let start = Instant::now();
-    ab(dir.path(), &["--budget", "0"]).output().unwrap();
-    let whole = start.elapsed().as_secs_f64();
-    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(14);
-    for _ in 0..crate::faults::cut_short::rounds() {
-        let child = ab(dir.path(), &["--budget", "0.05"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_secs_f64(whole * random.random::<f64>()));
+    bundles.ab("--budget 0 -- sound").output().unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    for share in shares(0.5) {
+        let mut ab = bundles.ab("--budget 0.05 -- sound");
+        let piped = ab.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = piped.spawn().unwrap();
+        std::thread::sleep(Duration::from_secs_f64(seconds * share));
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = printed(&output);
-        use std::os::unix::process::ExitStatusExt;
         let early = output.status.signal() == Some(2);
-        assert!(
-            early || matches!(output.status.code(), Some(130 | 0 | 1)),
-            "{said}"
-        );
-        nothing_goes_on(dir.path());
-        for entry in walkdir::WalkDir::new(dir.path().join("target-reports")) {
-            let entry = entry.unwrap();
-            let is_file = entry.file_type().is_file();
-            let lock = entry.file_name() == "crossover.lock";
-            let empty = is_file && !lock && entry.metadata().unwrap().len() == 0;
-            assert!(!empty, "{} is empty", entry.path().display());
+        let ended = matches!(output.status.code(), Some(130 | 0 | 1));
+        assert!(early || ended, "{}", printed(&output));
+        bundles.nothing_goes_on();
+        for (path, bytes) in files(&bundles.dir().join("target-reports")) {
+            assert!(!bytes.is_empty(), "{} is empty", path.display());
         }
     }
+}
+
+/// Executables of other commits are driven by the same lines.
+pub(crate) fn messages_have_the_same_form_in_each_version() {
+    let id = || "a".to_owned();
+    let choices = BTreeMap::from([(id(), "b".to_owned())]);
+    let sent = [
+        json!(TurnMessage::Plan {
+            protocol: 2,
+            ids: vec![id()]
+        }),
+        json!(TurnMessage::Ready { id: id() }),
+        json!(TurnMessage::Sampled { id: id() }),
+        json!(TurnMessage::Chose { choices }),
+        json!(TurnReply::Go),
+        json!(TurnReply::Run(Instructions::default())),
+    ];
+    let lines = [
+        r#"{"plan":{"protocol":2,"ids":["a"]}}"#,
+        r#"{"ready":{"id":"a"}}"#,
+        r#"{"sampled":{"id":"a"}}"#,
+        r#"{"chose":{"choices":{"a":"b"}}}"#,
+        r#""go""#,
+        r#"{"run":{"core":null,"only":null,"verify":true,"choices":{}}}"#,
+    ];
+    assert_eq!(
+        sent,
+        lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+    );
+}
+
+/// The outcome of a run that was driven as `crossover ab` drives its sides.
+struct Driven {
+    suite: Suite,
+    /// The benchmarks that it could have run.
+    plan: Vec<String>,
+    /// The benchmarks that it set up, each once.
+    ready: Vec<String>,
+    choices: BTreeMap<String, String>,
+}
+
+/// Runs what matches `filter` without taking turns. It must end without an error.
+fn drive(filter: &str, instructions: Instructions) -> Driven {
+    const LIMIT: Duration = Duration::from_secs(300);
+    let suite = Suite::new();
+    let log = suite.path("output");
+    let output = File::create(&log).unwrap();
+    let mut run = suite.bench(&format!("--bench {filter}"));
+    run.stdout(output.try_clone().unwrap()).stderr(output);
+    let mut child = Child::start_asked(&mut run, TURNS).unwrap();
+    let (mut plan, mut ready, mut choices) = (Vec::new(), Vec::new(), BTreeMap::new());
+    while let Some(message) = child.receive(LIMIT).unwrap() {
+        let mut reply = TurnReply::Go;
+        match message {
+            TurnMessage::Plan { ids, .. } => {
+                plan = ids;
+                reply = TurnReply::Run(instructions.clone());
+            }
+            TurnMessage::Ready { id } => ready.push(id),
+            TurnMessage::Sampled { .. } => {}
+            TurnMessage::Chose { choices: chosen } => choices = chosen,
+        }
+        child.reply(&reply);
+    }
+    let status = child.ends_within(LIMIT).unwrap();
+    let said = fs::read_to_string(log).unwrap();
+    assert!(status.is_some_and(|status| status.success()), "{said}");
+    Driven {
+        suite,
+        plan,
+        ready,
+        choices,
+    }
+}
+
+pub(crate) fn only_what_it_is_told_to_run() {
+    let only = |ids: &[&str]| Instructions {
+        only: Some(ids.iter().copied().map(str::to_owned).collect()),
+        ..Instructions::default()
+    };
+    // None of the others may be set up or checked.
+    let one = drive(
+        "sound|faulty",
+        only(&["sound/cpu/fill/8", "nothing/cpu/such/1"]),
+    );
+    for id in SOUND.into_iter().chain(["faulty/cpu/set-up/4"]) {
+        assert!(
+            one.plan.iter().any(|planned| planned == id),
+            "{:?}",
+            one.plan
+        );
+    }
+    assert_eq!(one.ready, ["sound/cpu/fill/8"]);
+    assert_eq!(one.suite.shown(), ["sound/cpu/fill/8"]);
+    let record = one.suite.records().remove(0);
+    assert!(record.skipped.is_empty() && record.failed.is_empty());
+
+    let none = drive("sound|faulty", only(&[]));
+    assert_eq!(none.plan, one.plan);
+    assert_eq!(none.ready, [""; 0]);
+    assert!(!none.suite.root.join("runs").exists());
+}
+
+pub(crate) fn choices_are_said_and_taken() {
+    let result = |run: &Driven| run.suite.sidecar("choice/cpu_best/4/new");
+    let first = drive("choice", Instructions::default());
+    let (choice, chosen) = first.choices.first_key_value().unwrap();
+    assert_eq!(first.choices.len(), 1, "{:?}", first.choices);
+    assert!(result(&first).notes[0].starts_with(chosen), "{chosen}");
+
+    let told = |chosen: &str| {
+        let choices = [(&**choice, chosen), ("not asked for here", "which")];
+        let choices = choices.map(|(name, chosen)| (name.to_owned(), chosen.to_owned()));
+        Instructions {
+            choices: choices.into(),
+            ..Instructions::default()
+        }
+    };
+    // Each of these is taken, whichever is the fastest.
+    for other in ["three nested loops", "gemm"] {
+        let next = drive("choice", told(other));
+        let result = result(&next);
+        assert!(result.notes[0].starts_with(other), "{:?}", result.notes);
+        assert_eq!(next.choices, [(choice.clone(), other.to_owned())].into());
+        // The result names the routines that it was chosen from.
+        assert_eq!(result.choices, next.choices);
+    }
+    let measured = drive("choice", told("by a library that is gone"));
+    assert!(!measured.choices[choice].contains("gone"));
 }

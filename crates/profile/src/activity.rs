@@ -91,11 +91,11 @@ mod tests {
     use super::*;
     use crate::recording::planted::{kernel, work};
 
-    /// Kernels by device, stream, start and end.
-    fn of(kernels: &[(u32, u32, u64, u64)], iterations: u64) -> Activity {
-        let record = |&(device, stream, start, end): &(u32, u32, u64, u64)| WorkRecord {
-            device,
-            stream,
+    /// Kernels by stream, start and end; streams from 100 on are of a second device.
+    fn of(kernels: &[[u64; 3]], iterations: u64) -> Activity {
+        let record = |&[stream, start, end]: &[u64; 3]| WorkRecord {
+            device: u32::from(stream >= 100),
+            stream: stream as u32,
             ..work(kernel("k"), start, end, 1)
         };
         let records: Vec<WorkRecord> = kernels.iter().map(record).collect();
@@ -104,104 +104,54 @@ mod tests {
 
     #[test]
     fn each_moment_counts_once_whichever_stream_works() {
-        for (case, kernels, [busy, span, overlap], streams, devices) in [
-            ("nothing", &[][..], [0, 0, 0], 0, 0),
-            (
-                "apart",
-                &[(0, 7, 10, 20), (0, 7, 50, 60)],
-                [20, 50, 0],
-                1,
-                1,
-            ),
-            (
-                "touching",
-                &[(0, 7, 10, 20), (0, 9, 20, 30)],
-                [20, 20, 0],
-                2,
-                1,
-            ),
-            (
-                "overlapping",
-                &[(0, 7, 10, 30), (0, 9, 20, 45)],
-                [35, 35, 10],
-                2,
-                1,
-            ),
-            (
-                "nested",
-                &[(0, 7, 10, 90), (0, 9, 20, 30), (0, 9, 40, 50)],
-                [80, 80, 20],
-                2,
-                1,
-            ),
-            (
-                "dependent launches",
-                &[(0, 7, 10, 30), (0, 7, 20, 45)],
-                [35, 35, 0],
-                1,
-                1,
-            ),
-            (
-                "three at once",
-                &[(0, 1, 0, 9), (0, 2, 3, 9), (0, 3, 6, 12)],
-                [12, 12, 6],
-                3,
-                1,
-            ),
-            (
-                "two devices",
-                &[(0, 7, 0, 10), (1, 7, 5, 20)],
-                [20, 20, 5],
-                2,
-                2,
-            ),
-            (
-                "an empty one",
-                &[(0, 7, 10, 20), (0, 9, 15, 15)],
-                [10, 10, 0],
-                2,
-                1,
-            ),
-        ] {
+        // Nothing, apart, touching, overlapping, nested, on one stream, three at once, two devices, an empty one.
+        let kernels: [&[[u64; 3]]; 9] = [
+            &[],
+            &[[7, 10, 20], [7, 50, 60]],
+            &[[7, 10, 20], [9, 20, 30]],
+            &[[7, 10, 30], [9, 20, 45]],
+            &[[7, 10, 90], [9, 20, 30], [9, 40, 50]],
+            &[[7, 10, 30], [7, 20, 45]],
+            &[[1, 0, 9], [2, 3, 9], [3, 6, 12]],
+            &[[7, 0, 10], [107, 5, 20]],
+            &[[7, 10, 20], [9, 15, 15]],
+        ];
+        // Busy, span, overlap, streams, devices.
+        let figures = [
+            [0, 0, 0, 0, 0],
+            [20, 50, 0, 1, 1],
+            [20, 20, 0, 2, 1],
+            [35, 35, 10, 2, 1],
+            [80, 80, 20, 2, 1],
+            [35, 35, 0, 1, 1],
+            [12, 12, 6, 3, 1],
+            [20, 20, 5, 2, 2],
+            [10, 10, 0, 2, 1],
+        ];
+        for (kernels, expected) in kernels.into_iter().zip(figures) {
             let activity = of(kernels, 1);
+            let [streams, devices] = [activity.streams.len(), activity.devices()];
             let times = [activity.busy_ns, activity.span_ns, activity.overlap_ns];
-            assert_eq!(times, [busy, span, overlap], "{case}");
-            let counts = (activity.kernels, activity.streams.len(), activity.devices());
-            assert_eq!(counts, (kernels.len() as u64, streams, devices), "{case}");
+            let found = [&times[..], &[streams as u64, devices as u64]].concat();
+            assert_eq!(found, expected, "{kernels:?}");
+            assert_eq!(activity.kernels, kernels.len() as u64);
         }
-        assert_eq!(of(&[(0, 7, 10, 30), (0, 9, 20, 50)], 1).overlap(), 0.25);
     }
 
     #[test]
-    fn copies_are_work_and_no_kernels() {
+    fn batches_add_up_and_a_change_of_their_kernels_is_seen() {
         let set = work(Work::Set { bytes: 64 }, 5, 9, 1);
-        let activity = Activity::of(&[set, work(kernel("k"), 9, 19, 2)], 1);
-        assert_eq!((activity.kernels, activity.copies), (1, 1));
-        assert_eq!(activity.busy_ns, 14);
-    }
-
-    #[test]
-    fn several_batches_add_up_and_a_change_of_their_kernels_is_seen() {
-        let two = |at| of(&[(0, 7, at, at + 5), (0, 9, at + 5, at + 12)], 2);
-        let mut total = two(0);
-        [100, 200]
-            .map(two)
-            .into_iter()
-            .for_each(|batch| total.append(batch));
-        let figures = (
-            total.iterations,
-            total.kernels,
-            total.busy_ns,
-            total.span_ns,
-        );
-        assert_eq!(figures, (6, 6, 36, 36));
-        assert!(total.is_steady && total.streams.len() == 2);
-        total.append(of(&[(1, 7, 0, 1)], 2));
-        assert!(!total.is_steady);
-        assert_eq!((total.devices(), total.kernels), (2, 7));
-        // As many in all, though not in each batch.
-        let mut total = of(&[(0, 7, 0, 1), (0, 7, 1, 2)], 1);
-        total.append(of(&[], 1));
+        let mut total = Activity::of(&[set, work(kernel("k"), 9, 19, 2)], 1);
+        assert_eq!((total.kernels, total.copies, total.busy_ns), (1, 1, 14));
+        total.append(of(&[[7, 100, 105], [9, 103, 112]], 2));
+        let counts = (total.iterations, total.kernels, total.streams.len());
+        assert_eq!(counts, (3, 3, 2));
+        assert_eq!((total.busy_ns, total.span_ns), (26, 26));
+        assert_eq!((total.overlap_ns, total.overlap()), (2, 2.0 / 26.0));
+        assert!(total.is_steady);
+        // Two kernels in three iterations; as many in all, though not in each batch.
+        assert!(!of(&[[7, 0, 1], [7, 1, 2]], 3).is_steady);
+        total.append(of(&[[7, 200, 201], [7, 201, 202]], 1));
         assert!(!total.is_steady);
     }
 }

@@ -2,6 +2,7 @@
 //! known size, a graph, two streams, ranges.
 #![cfg(feature = "profiler")]
 
+mod activity;
 mod device;
 
 use std::ptr::null_mut;
@@ -426,4 +427,45 @@ fn names_are_not_read_once_their_module_is_gone() -> TestResult {
     };
     gone(&library, "a library that is unloaded")?;
     gone(&context, "a context that ends")
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_clock_activity_finds_known_times_on_hidden_streams() -> TestResult {
+    activity::all(&Opened::new()?.time).map_err(|error| error as _)
+}
+
+/// Of what a clock measures, at most 1 %, of a graph 2 %: it is recorded node by node. What it costs the host is printed.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn records_do_not_change_the_time_on_the_device() -> TestResult {
+    const N: u64 = 400;
+    let bench = Opened::new()?;
+    let (time, spin) = (&bench.time, bench.spin(2_000)?);
+    // SAFETY: the kernel takes one 64-bit number.
+    let launch = || unsafe { spin.launch(&bench.stream) };
+    let gated = Clock::EventsGated;
+    for (clock, nodes, most) in [
+        (gated, 1, 0.01),
+        (gated, 32, 0.02),
+        (Clock::Submit, 1, f64::INFINITY),
+        (Clock::Wall, 1, f64::INFINITY),
+    ] {
+        let each = || match nodes {
+            1 => middle(9, || time.measure_launches(clock, N, 1, launch)),
+            _ => middle(9, || {
+                time.measure_graph(clock, N, || (0..nodes).try_for_each(|_| launch()))
+            }),
+        };
+        let (without, mut recorded) = (each()?, 0.0);
+        time.measure_activity(1, || each().map(|ns| recorded = ns))?;
+        let more = recorded / without - 1.0;
+        let ns = without / N as f64;
+        println!(
+            "{clock}, {nodes} kernels: {ns:.0} ns, recorded {:+.1} %",
+            100.0 * more
+        );
+        assert!(more.abs() <= most, "{clock}");
+    }
+    Ok(())
 }

@@ -10,42 +10,28 @@ use crate::fault::Fault;
 use crate::objects::Work;
 use crate::state::State;
 
-/// Numbers of CUptiResult: a tool is attached already, and there are no more records or tools.
-const MULTIPLE_SUBSCRIBERS: i32 = 39;
-const MAX_LIMIT_REACHED: i32 = 12;
+/// `CUPTI_ERROR_MAX_LIMIT_REACHED`.
+const NO_MORE: i32 = 12;
 const CUPTI: Library = Library {
-    all: &[
-        1,
-        7,
-        8,
-        MAX_LIMIT_REACHED,
-        14,
-        35,
-        MULTIPLE_SUBSCRIBERS,
-        999,
-    ],
+    all: &[1, 7, 8, NO_MORE, 14, 35, 39, 999],
     invalid: 1,
     no_memory: 8,
     failed: 999,
 };
 
-/// Bytes of a record, as many for each kind.
-const RECORD: usize = 112;
-/// Kinds of records, and where the device and the stream lie in each.
-const COPY: u32 = 1;
-const SET: u32 = 2;
-const KERNEL: u32 = 10;
+/// Words of a record, as many for each kind.
+const WORDS: usize = 14;
+const RECORD: usize = WORDS * size_of::<u64>();
 
 type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 
-/// The tool that is attached.
+/// What the tool that is attached asked for.
 #[derive(Default)]
 pub(crate) struct Tool {
-    is_attached: bool,
     buffers: Option<(Request, Complete)>,
     kinds: BTreeSet<u32>,
-    records: Vec<[u8; RECORD]>,
+    records: Vec<[u64; WORDS]>,
     dropped: usize,
 }
 
@@ -67,17 +53,13 @@ exported! { CUPTI:
         Ok(c"cuFunction".as_ptr())
     }
 
-    fn cuptiSubscribe(state, _callback: u64, _data: u64) -> u64 {
-        if std::mem::replace(&mut state.tool.is_attached, true) {
-            return Err(Fault::new(MULTIPLE_SUBSCRIBERS, "a tool is attached"));
-        }
+    fn cuptiSubscribe(_state, _callback: u64, _data: u64) -> u64 {
         log!("attach a tool");
         Ok(1)
     }
 
-    fn cuptiUnsubscribe(state, _tool: u64) {
+    fn cuptiUnsubscribe(_state, _tool: u64) {
         log!("detach the tool");
-        state.tool.is_attached = false;
         Ok(())
     }
 
@@ -105,17 +87,18 @@ exported! { CUPTI:
         let records = std::mem::take(&mut state.tool.records);
         log!("hand over {} records", records.len());
         let (request, complete) = state.tool.buffers.ok_or_else(|| Fault::invalid("no buffers"))?;
-        let mut left = records.as_flattened();
+        let mut left = &records[..];
         while !left.is_empty() {
             let (mut buffer, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
             // SAFETY: the tool promised that it writes to these three.
             unsafe { request(&mut buffer, &mut size, &mut most) };
-            let (filled, rest) = left.split_at(left.len().min(size / RECORD * RECORD));
+            let (filled, rest) = left.split_at(left.len().min(size / RECORD));
             left = rest;
+            let valid = size_of_val(filled);
             // SAFETY: the tool's buffer has `size` bytes, and `filled` fits.
-            unsafe { std::ptr::copy_nonoverlapping(filled.as_ptr(), buffer, filled.len()) };
+            unsafe { std::ptr::copy_nonoverlapping(filled.as_ptr().cast(), buffer, valid) };
             // SAFETY: the buffer is the tool's own, and goes back once.
-            unsafe { complete(std::ptr::null_mut(), 0, buffer, size, filled.len()) };
+            unsafe { complete(std::ptr::null_mut(), 0, buffer, size, valid) };
         }
         Ok(())
     }
@@ -124,7 +107,7 @@ exported! { CUPTI:
         let last = get(record)?;
         let next = if last.is_null() { buffer } else { last.wrapping_add(RECORD) };
         if next >= buffer.wrapping_add(valid) {
-            return Err(Fault::new(MAX_LIMIT_REACHED, "no more records"));
+            return Err(Fault::new(NO_MORE, "no more records"));
         }
         put(record, next)
     }
@@ -145,28 +128,26 @@ exported! { CUPTI:
 impl State {
     /// Writes a record of work that has run, if its kind is recorded.
     pub(crate) fn record_activity(&mut self, work: &Work, times: [Time; 2]) {
-        let (kind, device_at, stream_at) = match work {
-            Work::Kernel { .. } => (KERNEL, 40, 48),
-            Work::Copy(_) => (COPY, 32, 40),
-            Work::Set(_) => (SET, 32, 40),
+        // The number of a kind, and the word at which its device lies; the stream lies in the next.
+        let (kind, device_at) = match work {
+            Work::Kernel { .. } => (10, 5),
+            Work::Copy(_) => (1, 4),
+            Work::Set(_) => (2, 4),
             _ => return,
         };
-        let device = self.streams[&self.running].device;
         if !self.tool.kinds.contains(&kind) {
             return;
         }
+        let device = self.streams[&self.running].device;
         if self.tool.records.len() >= self.devices[device].description.activity_records {
             self.tool.dropped += 1;
             return;
         }
-        let mut record = [0; RECORD];
-        let mut write =
-            |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
-        write(0, &kind.to_le_bytes());
-        write(16, &times[0].to_le_bytes());
-        write(24, &times[1].to_le_bytes());
-        write(device_at, &(device as u32).to_le_bytes());
-        write(stream_at, &(self.running as u32).to_le_bytes());
+        let mut record = [0; WORDS];
+        record[0] = u64::from(kind);
+        record[2..4].copy_from_slice(&times);
+        record[device_at] = device as u64;
+        record[device_at + 1] = self.running;
         self.tool.records.push(record);
     }
 }

@@ -3,16 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
-use crossover_timing::cudarc::driver::{
-    CudaContext, CudaStream, DevicePtrMut, LaunchConfig, result,
-};
+use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
-use crossover_timing::profile::Activity;
 use crossover_timing::{
     Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
     LaunchState, Rate, TimingError, bind, open,
@@ -26,6 +22,10 @@ use crate::stand_in::{TWO, mark, phases, plan, results, samples};
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
 mod cheats;
+
+/// Its known answers.
+#[path = "../../../timing/tests/activity/mod.rs"]
+mod activity;
 
 /// Of the H200's description: an empty kernel, and what the host needs to launch one.
 const KERNEL: f64 = 1_400.0;
@@ -158,7 +158,6 @@ fn test_with(
 pub(crate) fn tests() -> Vec<Trial> {
     // Every kernel takes exactly its time.
     let exact = "h200:variation_ppm=0";
-    let two_exact = "h200:variation_ppm=0,h200:variation_ppm=0";
     let full = "h200:memory_bytes=1000000000";
     let persisting = "h200:variation_ppm=0:persisting_bytes=1048576";
     let short = "h200:variation_ppm=0:queue_depth=256";
@@ -195,9 +194,8 @@ pub(crate) fn tests() -> Vec<Trial> {
             on.is_known(&ignoring(time))
         }),
         test("cheats", TWO, |on| cheats::all(&on.time)),
-        test("activity", exact, activity),
-        test_with("activity of two", two_exact, 1, &[], activity_of_two),
-        test("activity of a thread", exact, activity_of_a_thread),
+        test("activity", TWO, |on| activity::all(&on.time)),
+        test("activity calls", exact, activity_calls),
         test_with("activity refused", TWO, 0, &[], activity_refused),
         test("activity lost", "h200:activity_records=150", |on| {
             let lost = on
@@ -214,23 +212,18 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// The figures of an activity on one device: kernels and streams, and its times in nanoseconds.
-fn shows(activity: &Activity, counts: [usize; 2], busy: f64, overlap: f64) {
-    let streams = activity.streams.len();
-    assert_eq!([activity.kernels as usize, streams], counts, "{activity:?}");
-    let times = [activity.busy_ns, activity.overlap_ns].map(|ns| ns as f64);
-    assert_eq!(times, [busy, overlap], "{activity:?}");
-    assert!(activity.is_steady, "{activity:?}");
-}
-
-/// The clock `activity` on the driver's virtual time: streams, graphs, sets, and the order of its calls.
-fn activity(on: On) -> Result<(), BoxError> {
-    let (time, spun) = (&on.time, SPUN.as_nanos() as f64 + KERNEL);
-    mark("one stream");
-    let one = time.measure_activity(10, || on.launch())?;
-    shows(&one, [10, 1], 10.0 * KERNEL, 0.0);
+/// The order of the calls of the clock `activity`, and what a time of the driver's virtual clock becomes.
+fn activity_calls(on: On) -> Result<(), BoxError> {
+    mark("record");
+    // Its own stream is not in the way.
+    let process = ignoring(CudaTime::of_process(0)?);
+    let activity = process.measure_activity(10, || on.launch())?;
+    assert_eq!(
+        (activity.kernels, activity.busy_ns as f64),
+        (10, 10.0 * KERNEL)
+    );
     // The host launches more slowly than the kernels run.
-    assert_eq!(one.span_ns as f64, 9.0 * LAUNCH + KERNEL);
+    assert_eq!(activity.span_ns as f64, 9.0 * LAUNCH + KERNEL);
     let mut lines = marked();
     let recorded = ["attach", "detach", "record the kind", "hand over"];
     lines.retain(|line| recorded.iter().any(|what| line.starts_with(what)));
@@ -239,133 +232,44 @@ fn activity(on: On) -> Result<(), BoxError> {
     let begin = ["attach a tool", "hand over 0 records"].map(str::to_owned);
     let end = ["detach the tool".to_owned()];
     assert_eq!(lines, [&begin[..], &kinds, &handed, &end].concat());
-
-    let beside = time.measure_activity(10, || on.spin().and_then(|()| on.launch()))?;
-    shows(&beside, [20, 2], 10.0 * spun, 10.0 * KERNEL);
-    let after = time.measure_activity(1, || -> Result<(), BoxError> {
-        on.launch()?;
-        on.other.join(&on.stream)?;
-        Ok(on.spin()?)
-    })?;
-    shows(&after, [2, 2], KERNEL + spun, 0.0);
-    let graph = time.measure_graph(Clock::Activity, 10, || on.twice())?;
-    assert_eq!(graph, 20.0 * KERNEL);
     let mut memory = on.stream.alloc_zeros::<u8>(4_800)?;
-    let set = time.measure_activity(10, || -> Result<(), BoxError> {
+    let set = on.time.measure_activity(10, || -> Result<(), BoxError> {
         on.launch()?;
         Ok(on.stream.memset_zeros(&mut memory)?)
     })?;
     assert_eq!((set.kernels, set.copies), (10, 10));
     assert!(set.busy_ns as f64 > 10.0 * KERNEL, "{set:?}");
-    // A clock of the process has no gate, and its own stream is not in the way.
-    let process = ignoring(CudaTime::of_process(0)?);
-    let one = process.measure_activity(10, || on.launch())?;
-    shows(&one, [10, 1], 10.0 * KERNEL, 0.0);
+    // The other clocks work while the records are made.
+    on.time.measure_activity(1, || on.is_known(&on.time))?;
     on.is_known(&on.time)
-}
-
-/// Work on both devices at once counts once.
-fn activity_of_two(on: On) -> Result<(), BoxError> {
-    let both = || on.spin_there().and_then(|()| on.launch());
-    let activity = on.time.measure_activity(10, both)?;
-    shows(
-        &activity,
-        [20, 2],
-        10.0 * (SPUN.as_nanos() as f64 + KERNEL),
-        10.0 * KERNEL,
-    );
-    assert_eq!(activity.devices(), 2);
-    Ok(())
-}
-
-/// A library whose thread launches only when it is waited for.
-fn activity_of_a_thread(on: On) -> Result<(), BoxError> {
-    let (ask, asked) = mpsc::channel::<Option<Sender<()>>>();
-    let (stream, context) = (on.other.clone(), on.elsewhere.clone());
-    let library = std::thread::spawn(move || -> Result<(), BoxError> {
-        let ptx = Ptx::from_src(include_str!("../../../timing/src/gate.ptx"));
-        let empty = context.load_module(ptx)?.load_function("crossover_empty")?;
-        let mut later = 0;
-        for asked in asked {
-            let Some(done) = asked else {
-                later += 1;
-                continue;
-            };
-            for _ in 0..std::mem::take(&mut later) {
-                let one = LaunchConfig::for_num_elems(1);
-                // SAFETY: the kernel takes no arguments.
-                unsafe { stream.launch_builder(&empty).launch(one) }?;
-            }
-            stream.synchronize()?;
-            done.send(())?;
-        }
-        Ok(())
-    });
-    let routine = || ask.send(None);
-    let error = on.time.measure_activity(3, routine).unwrap_err();
-    assert!(matches!(error, TimingError::NoKernel), "{error}");
-    let to = ask.clone();
-    on.time.wait_by(move || -> Result<(), BoxError> {
-        let (done, is_done) = mpsc::channel();
-        to.send(Some(done))?;
-        Ok(is_done.recv()?)
-    });
-    // The iterations without a wait are launched before.
-    on.time.measure_activity(1, routine)?;
-    let activity = on.time.measure_activity(10, routine)?;
-    shows(&activity, [10, 1], 10.0 * KERNEL, 0.0);
-    drop((on, ask));
-    library.join().expect("it does not panic")
 }
 
 /// What keeps the clock from recording is an error with its remedy, after which it works.
 fn activity_refused(on: On) -> Result<(), BoxError> {
     let record = || on.time.measure_activity(3, || on.launch());
     for (fault, sentence) in [
-        (
-            "cuptiSubscribe:1:39",
-            "another profiler, debugger or sanitizer is attached",
-        ),
-        (
-            "cuptiActivityEnable:2:35",
-            "only administrators to profile; run as root",
-        ),
-        (
-            "cuptiActivityFlushAll:2:999",
-            "cuptiActivityFlushAll failed",
-        ),
-        (
-            "cuptiActivityGetNextRecord:1:999",
-            "cuptiActivityGetNextRecord failed",
-        ),
+        ("cuptiSubscribe:1:39", "another profiler, debugger"),
+        ("cuptiActivityEnable:2:35", "run as root"),
+        ("cuptiActivityFlushAll:2:999", "FlushAll failed"),
+        ("cuptiActivityGetNextRecord:1:999", "Record failed"),
     ] {
         plan(fault);
-        let error = record().unwrap_err();
-        let is_told = error.to_string().contains(sentence);
-        assert!(
-            is_told && matches!(error, TimingError::NotRecorded { .. }),
-            "{error}"
-        );
+        let error = record().unwrap_err().to_string();
+        let begins = error.starts_with("the activity clock cannot record");
+        assert!(begins && error.contains(sentence), "{error}");
         plan("");
         assert_eq!(record()?.kernels, 3, "after {fault}");
     }
-    let within = on.time.measure_activity(3, || -> Result<(), BoxError> {
-        on.launch()?;
+    on.time.measure_activity(3, || -> Result<(), BoxError> {
         let error = record().unwrap_err().to_string();
         assert!(
-            error.contains("another thread of this program records"),
+            error.contains("or another thread of this program records"),
             "{error}"
         );
-        Ok(())
+        Ok(on.launch()?)
     })?;
-    assert_eq!(within.kernels, 3);
     let none = on.time.measure_activity(3, || Ok::<(), BoxError>(()));
     assert!(matches!(none, Err(TimingError::NoKernel)), "{none:?}");
-    let fails = on.time.measure_activity(3, || Err::<(), _>("no file"));
-    assert!(matches!(fails, Err(TimingError::Routine(_))), "{fails:?}");
-    assert_eq!(record()?.kernels, 3);
-    let no_iterations = on.time.measure_activity(0, || on.launch());
-    assert!(matches!(no_iterations, Err(TimingError::NoIterations)));
     on.is_known(&on.time)
 }
 

@@ -5,7 +5,6 @@
 //! dropped, and the folder of a benchmark is found by its `sample.json`.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
@@ -126,10 +125,10 @@ impl Ledger {
             let Ok(samples) = fs::read(folder.join(NEW).join(SAMPLES)) else {
                 continue;
             };
-            let Some(found) = samples_among(&taken, &samples) else {
+            let Some(last) = last_among(&taken, &samples) else {
                 continue;
             };
-            let clock = taken[found.start].clock;
+            let clock = taken[last].clock;
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
             let before = read(&folder.join(NEW), &samples).and_then(|file| file.clock());
             if let Some(before) = before.filter(|before| *before != clock) {
@@ -138,7 +137,7 @@ impl Ledger {
                      Criterion compares them"
                 ));
             }
-            let extra = figures(&taken[found.clone()], &taken[found.end..]);
+            let extra = figures(&taken[last..]);
             let [before, after] = LAUNCH_PROBE.map(|key| extra.get(key).and_then(Value::as_f64));
             let note = (before
                 .zip(after)
@@ -200,14 +199,17 @@ fn write_beside(
     Ok(())
 }
 
-/// The figures about the launches of a benchmark's samples; the probe of the launches before it and when the
-/// next benchmark began, and the constant of a launch before it and when the next benchmark on its clock began. On
-/// [`Clock::Activity`], the means of its samples.
-fn figures(samples: &[Taken], later: &[Taken]) -> Map<String, Value> {
+/// The figures about the launches and the activity of the first of these measurements; the probe of the launches before
+/// it and when the next benchmark began, and the constant of a launch before it and when the next benchmark on its clock
+/// began.
+fn figures(taken: &[Taken]) -> Map<String, Value> {
     let Taken {
-        clock, launches, ..
-    } = samples[0];
-    let mut next = (later.iter()).filter(|next| next.launches != launches);
+        clock,
+        launches,
+        activity,
+        ..
+    } = taken[0];
+    let mut next = (taken.iter()).filter(|next| next.launches != launches);
     let probed_after = next.clone().find_map(|next| next.launches.probe_ns);
     let after = next.find_map(|next| next.launches.empty_ns.filter(|_| next.clock == clock));
     let graphs = |of: Enqueued| Some(of.graphs).filter(|graphs| *graphs > 0);
@@ -227,18 +229,18 @@ fn figures(samples: &[Taken], later: &[Taken]) -> Map<String, Value> {
             probed_after.filter(|_| launches.probe_ns.is_some()),
         ),
     ];
-    let activity = ACTIVITY.into_iter().enumerate().map(|(at, key)| {
-        let each = samples.iter().map(|taken| Some(taken.activity?[at]));
-        let sum: Option<f64> = each.sum();
-        (key, sum.map(|sum| sum / samples.len() as f64))
-    });
+    let activity = ACTIVITY.into_iter().zip(
+        activity
+            .map(|figures| figures.map(Some))
+            .unwrap_or_default(),
+    );
     let known = figures.into_iter().chain(activity);
     let known = known.filter_map(|(key, figure)| Some((key.to_owned(), figure?.into())));
     known.collect()
 }
 
-/// Which of the measurements have these samples, if they are known.
-fn samples_among(taken: &[Taken], samples: &[u8]) -> Option<Range<usize>> {
+/// The last of the measurements with these samples, if they are known.
+fn last_among(taken: &[Taken], samples: &[u8]) -> Option<usize> {
     let value: Value = serde_json::from_slice(samples).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
         value[name].as_array()?.iter().map(Value::as_f64).collect()
@@ -253,7 +255,7 @@ fn samples_among(taken: &[Taken], samples: &[u8]) -> Option<Range<usize>> {
         taken.iterations as f64 == iterations[i] && (taken.ns / times[i] - 1.0).abs() < 1e-12
     };
     let first = (taken.windows(count)).position(|run| (0..count).all(|i| same(&run[i], i)))?;
-    Some(first..first + count)
+    Some(first + count - 1)
 }
 
 /// The folders under `root` whose newest result is not older than `since`.

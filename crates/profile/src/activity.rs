@@ -80,9 +80,19 @@ impl Activity {
         devices.len()
     }
 
-    /// The share of the devices' time in which more than one stream worked.
-    pub fn overlap(&self) -> f64 {
-        self.overlap_ns as f64 / self.busy_ns.max(1) as f64
+    /// The kernels and the span of an iteration, the share of the devices' time in which more than one stream worked, and
+    /// the numbers of streams and devices.
+    pub fn figures(&self) -> [f64; 5] {
+        let each = |total: u64| total as f64 / self.iterations.max(1) as f64;
+        let overlap = self.overlap_ns as f64 / self.busy_ns.max(1) as f64;
+        let [streams, devices] = [self.streams.len(), self.devices()].map(|count| count as f64);
+        [
+            each(self.kernels),
+            each(self.span_ns),
+            overlap,
+            streams,
+            devices,
+        ]
     }
 }
 
@@ -147,7 +157,8 @@ mod tests {
         let counts = (total.iterations, total.kernels, total.streams.len());
         assert_eq!(counts, (3, 3, 2));
         assert_eq!((total.busy_ns, total.span_ns), (26, 26));
-        assert_eq!((total.overlap_ns, total.overlap()), (2, 2.0 / 26.0));
+        let figures = [1.0, 26.0 / 3.0, 2.0 / 26.0, 2.0, 1.0];
+        assert_eq!(total.figures(), figures);
         assert!(total.is_steady);
         // Two kernels in three iterations; as many in all, though not in each batch.
         assert!(!of(&[[7, 0, 1], [7, 1, 2]], 3).is_steady);

@@ -6,7 +6,7 @@ use crate::capture::Enqueued;
 use crate::cuda_time::CudaTime;
 use crate::device::{Iteration, Routine, Sample};
 use crate::error::TimingError;
-use crate::measure::{UNCAPTURED, finite, needs_launches};
+use crate::measure::{UNCAPTURED, needs_launches};
 use crossover_words::Clock;
 use crossover_words::units::time;
 
@@ -22,16 +22,9 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let clock = benchmark.clock;
         let benchmarks = &self.criterion().benchmarks;
-        #[cfg(feature = "profiler")]
-        if clock == Clock::Activity && !self.is_profiling() {
-            let activity = self.activity(iterations, routine)?;
-            if !activity.is_steady {
-                benchmarks.say(CHANGING.to_owned());
-            }
-            benchmarks.ledger.note_activity(&activity);
-            return finite(activity.busy_ns as f64, clock.resolution_ns());
-        }
-        if clock != Clock::Activity && !benchmarks.repeats(benchmark, iterations) {
+        if clock == Clock::Activity {
+            benchmarks.launches.take();
+        } else if !benchmarks.repeats(benchmark, iterations) {
             let iteration = match iterations {
                 1 => {
                     benchmarks.launches.take();
@@ -56,7 +49,14 @@ impl CudaTime {
             self.measure_graph_erased(clock, iterations, routine)?
         };
         let used = self.effective_clock(clock);
-        (benchmarks.ledger).note(iterations, ns, used, benchmarks.launches.get());
+        let launches = CountedLaunches {
+            activity: benchmarks
+                .activity
+                .take()
+                .filter(|_| clock == Clock::Activity),
+            ..benchmarks.launches.get()
+        };
+        (benchmarks.ledger).note(iterations, ns, used, launches);
         Ok(ns)
     }
 
@@ -123,6 +123,7 @@ impl CudaTime {
             }),
             enqueued: benchmark.iteration.is_none().then_some(Enqueued::GRAPH),
             event_step_ns: self.event_step_ns(clock),
+            activity: None,
         };
         if benchmark.iteration.is_none() || iteration == Iteration::Awaited {
             benchmarks.launches.set(launches);
@@ -158,11 +159,6 @@ const NO_PROFILER: &str = "--profile-time records nothing here: in Cargo.toml, a
 /// The note if each launch carries events.
 const TRACKED: &str = "the context has several streams, which cudarc orders by events: those of each launch are part \
     of its time; to order the streams yourself, open the device with crossover_timing::open";
-
-/// The note if the iterations of a sample on the clock `activity` differ.
-#[cfg(feature = "profiler")]
-const CHANGING: &str = "the kernels of an iteration do not become constant: a library may still tune itself (warm up for \
-    longer), or another thread works meanwhile";
 
 /// The note if kernels of a batch overlap.
 const OVERLAPS: &str = "a routine makes programmatic dependent launches: on events and events-gated its kernels overlap, \

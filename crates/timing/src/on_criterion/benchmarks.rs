@@ -34,7 +34,7 @@ impl TimedBenchmark {
 #[derive(Default)]
 pub(crate) struct OnCriterion {
     pub(super) formatter: Formatter,
-    pub(super) benchmarks: Benchmarks,
+    pub(crate) benchmarks: Benchmarks,
 }
 
 impl OnCriterion {
@@ -54,6 +54,8 @@ pub(crate) struct Benchmarks {
     said: RefCell<Vec<String>>,
     /// The launches and the constant of a launch when it began.
     pub(super) launches: Cell<CountedLaunches>,
+    /// The figures of the last sample on [`Clock::Activity`].
+    pub(crate) activity: Cell<Option<[f64; 5]>>,
     /// Whether the note on the constant of `events-cold` was printed.
     pub(super) constant_said: Cell<bool>,
     pub(crate) ledger: Ledger,
@@ -68,7 +70,7 @@ impl Benchmarks {
     }
 
     /// Prints a line, unless it was printed before.
-    pub(super) fn say(&self, line: String) {
+    pub(crate) fn say(&self, line: String) {
         let mut said = self.said.borrow_mut();
         if !said.contains(&line) {
             eprintln!("note: {line}");

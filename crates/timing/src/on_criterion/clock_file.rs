@@ -42,18 +42,17 @@ struct Taken {
     ns: f64,
     clock: Clock,
     launches: CountedLaunches,
-    /// The figures of [`ACTIVITY`].
-    activity: Option<[f64; 5]>,
 }
 
 /// The launches of an iteration, as far as they were counted; when the benchmark began, the probe of the launches, and
-/// on a clock with a gate the constant of a launch; the step of a clock of events.
+/// on a clock with a gate the constant of a launch; the step of a clock of events; the figures of [`ACTIVITY`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CountedLaunches {
     pub(super) enqueued: Option<Enqueued>,
     pub(super) probe_ns: Option<f64>,
     pub(super) empty_ns: Option<f64>,
     pub(super) event_step_ns: Option<f64>,
+    pub(super) activity: Option<[f64; 5]>,
 }
 
 /// The measurements of a run.
@@ -82,30 +81,8 @@ impl Ledger {
             ns,
             clock,
             launches,
-            activity: None,
         };
         self.taken.borrow_mut().push(taken);
-    }
-
-    #[cfg(feature = "profiler")]
-    pub(super) fn note_activity(&self, activity: &crossover_profile::Activity) {
-        let each = |total: u64| total as f64 / activity.iterations as f64;
-        let [streams, devices] = [activity.streams.len(), activity.devices()];
-        let (kernels, span) = (each(activity.kernels), each(activity.span_ns));
-        let figures = [
-            kernels,
-            span,
-            activity.overlap(),
-            streams as f64,
-            devices as f64,
-        ];
-        self.taken.borrow_mut().push(Taken {
-            iterations: activity.iterations,
-            ns: activity.busy_ns as f64,
-            clock: Clock::Activity,
-            launches: CountedLaunches::default(),
-            activity: Some(figures),
-        });
     }
 
     pub(crate) fn set_root(&self, root: PathBuf) {
@@ -199,15 +176,11 @@ fn write_beside(
     Ok(())
 }
 
-/// The figures about the launches and the activity of the first of these measurements; the probe of the launches before
-/// it and when the next benchmark began, and the constant of a launch before it and when the next benchmark on its clock
-/// began.
+/// The figures about the launches of the first of these measurements; the probe of the launches before it and when the
+/// next benchmark began, and the constant of a launch before it and when the next benchmark on its clock began.
 fn figures(taken: &[Taken]) -> Map<String, Value> {
     let Taken {
-        clock,
-        launches,
-        activity,
-        ..
+        clock, launches, ..
     } = taken[0];
     let mut next = (taken.iter()).filter(|next| next.launches != launches);
     let probed_after = next.clone().find_map(|next| next.launches.probe_ns);
@@ -229,11 +202,10 @@ fn figures(taken: &[Taken]) -> Map<String, Value> {
             probed_after.filter(|_| launches.probe_ns.is_some()),
         ),
     ];
-    let activity = ACTIVITY.into_iter().zip(
-        activity
-            .map(|figures| figures.map(Some))
-            .unwrap_or_default(),
-    );
+    let activity = ACTIVITY
+        .into_iter()
+        .zip(launches.activity.into_iter().flatten());
+    let activity = activity.map(|(key, figure)| (key, Some(figure)));
     let known = figures.into_iter().chain(activity);
     let known = known.filter_map(|(key, figure)| Some((key.to_owned(), figure?.into())));
     known.collect()
@@ -381,7 +353,7 @@ mod tests {
             }),
             probe_ns: Some(if graphs == 0 { 31_000.0 } else { 37_000.0 }),
             empty_ns,
-            event_step_ns: None,
+            ..CountedLaunches::default()
         };
         for (id, ns, clock, launches) in [
             ("a/two", 20.0, gated, launches(2, 0, Some(1640.0))),

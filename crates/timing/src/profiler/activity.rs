@@ -19,6 +19,10 @@ use crate::probe::own_stream;
 use crossover_profile::Activity;
 use crossover_words::Clock;
 
+/// The note if the iterations of a sample differ.
+const CHANGING: &str = "the kernels of an iteration do not become constant: a library may still tune itself (warm up for \
+    longer), or another thread works meanwhile";
+
 impl CudaTime {
     /// A clock for work on streams that libraries hide, which [`measure_activity`](Self::measure_activity) times on all
     /// devices of the process. Its other clocks time work on a [`stream`](Self::stream) of its own, on device `ordinal`,
@@ -85,12 +89,18 @@ impl CudaTime {
             activity(&mut bench, iterations)
         });
         device.last_use.set(Some(Instant::now()));
-        recorded.map_err(|stop| match stop {
+        let recorded = recorded.map_err(|stop| match stop {
             Stop::Benchmark(error) => error,
             Stop::Recording(reason) => TimingError::NotRecorded {
                 reason: reason.to_string(),
             },
-        })
+        })?;
+        let benchmarks = &self.criterion().benchmarks;
+        if !recorded.is_steady {
+            benchmarks.say(CHANGING.to_owned());
+        }
+        benchmarks.activity.set(Some(recorded.figures()));
+        Ok(recorded)
     }
 
     /// Waits for the devices with an active primary context, and for the context of this thread, which stays current.

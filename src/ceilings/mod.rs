@@ -15,9 +15,7 @@
 //! | `cpu_read`, `cpu_write`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 1 GiB |
 
 pub(crate) mod cpu;
-mod cpu_memory;
 pub(crate) mod gpu;
-pub(crate) mod kernels;
 pub(crate) mod measured;
 
-pub use kernels::{CEILINGS, fma_rate};
+pub use gpu::{CEILINGS, fma_rate};

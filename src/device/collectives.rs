@@ -12,7 +12,7 @@ use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::device::Gpu;
 use crate::timing::{Called, CudaError};
-use crossover_machine::absence::Absence;
+use crossover_machine::libraries::Absence;
 use crossover_machine::nccl::{Communicator, Nccl, UniqueId};
 use crossover_system::interrupt;
 

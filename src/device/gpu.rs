@@ -22,8 +22,7 @@ use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,
 };
-use crossover_machine::absence::Absence;
-use crossover_machine::libraries::{self, NO_CUBLAS, recorded};
+use crossover_machine::libraries::{self, Absence, NO_CUBLAS, recorded};
 use crossover_machine::nccl::{Nccl, UniqueId};
 use crossover_machine::numa::Nodes;
 use crossover_machine::peers::{self, first_gpu, further_gpus};

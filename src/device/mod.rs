@@ -10,6 +10,5 @@ pub mod kernel;
 pub(crate) mod pinned;
 
 pub use crate::timing::Graph;
-pub use crossover_machine::absence::{self, Absence};
-pub use crossover_machine::libraries::{self, NO_CUBLAS};
+pub use crossover_machine::libraries::{self, Absence, NO_CUBLAS};
 pub use gpu::{Gpu, Value};

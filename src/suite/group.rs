@@ -14,8 +14,7 @@ use crate::model::id::{self, Device, Id};
 use crate::model::role::{
     Devices, Format, Launches, Library, Measures, Residency, Role, Split, Threads,
 };
-use crate::suite::planned::Planned;
-use crate::suite::sizes::Sizes;
+use crate::suite::sizes::{Planned, Sizes};
 use crate::timing::{Clock, Rate};
 use crate::workload::HostMemory::{self, Pageable, Pinned};
 use crate::workload::in_version;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossover_machine::absence::Absence;
+use crossover_machine::libraries::Absence;
 use crossover_machine::nvml::Monitor;
 use crossover_machine::peers::{first_gpu, further_gpus};
 use crossover_machine::{fingerprint, limits};
@@ -23,7 +23,7 @@ use crate::model::environment::{Environment, FurtherGpu};
 use crate::package::{self, Package};
 use crate::suite::group::{AnyRow, Inputs};
 use crate::suite::journal::Missing;
-use crate::suite::planned::MachineMemory;
+use crate::suite::sizes::MachineMemory;
 use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, LaunchState, TimingError};
 use crate::workload::choices::Choices;
 use crate::workload::devices::{Probe, launches_of_ranks};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use crossover_machine::absence::Absence;
+use crossover_machine::libraries::Absence;
 use crossover_protocol::settings::Settings;
 use crossover_results::analysis::limits;
 use crossover_results::store::curves::{Benchmark, Series};

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::path::Path;
 
+use crossover_results::store::baseline::near;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT, baselines};
-use crossover_results::store::source::near;
 use crossover_results::store::whole_file::{sweep, try_to_write};
 
 use crate::model::id::Device;

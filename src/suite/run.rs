@@ -1,12 +1,29 @@
 //! A run: settings, command line, machine and results.
+//!
+//! A run may take turns with another process, so that both meet the same load: `crossover ab` starts two
+//! revisions together and lets one run at a time. The protocol is in [`crossover_protocol::turns`]. While
+//! this process analyses or sets up, the other one stands still.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
 use criterion::Criterion;
+
+use crossover_machine::peers::is_only;
+use crossover_protocol::child::{ChildError, Parent, START};
+use crossover_protocol::filter::nearest_id;
+use crossover_protocol::rank::Rank;
+use crossover_protocol::ranks::OtherRanks;
+use crossover_protocol::settings::{FurtherDevices, Settings, SizeSet, unknown_variables};
+use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
+use crossover_results::store::stored_results::StoredResults;
+use crossover_system::{OnCores, interrupt};
+use crossover_words::text::with_causes;
 
 use crate::Package;
 use crate::device::kernel::{CompileError, Source};
@@ -22,18 +39,8 @@ use crate::suite::preflight;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
-use crate::suite::turns::Turns;
 use crate::timing::{BoxError, Clock, CudaTime};
 use crate::workload::routine::RoutineError;
-use crossover_machine::peers::is_only;
-use crossover_protocol::child::START;
-use crossover_protocol::filter::nearest_id;
-use crossover_protocol::rank::Rank;
-use crossover_protocol::ranks::OtherRanks;
-use crossover_protocol::settings::{FurtherDevices, Settings, SizeSet, unknown_variables};
-use crossover_results::store::stored_results::StoredResults;
-use crossover_system::interrupt;
-use crossover_words::text::with_causes;
 
 /// The one owner of a run's state, except for Criterion itself: what it was asked, the machine, and what happened so
 /// far. Its methods are all here; `measure.rs` has the loop over its benchmarks.
@@ -402,4 +409,58 @@ fn ids(group: &AnyGroup) -> impl Iterator<Item = String> {
         let sizes = group.sizes_of(row).all().into_iter();
         sizes.map(move |size| group.id_of(row, size).to_string())
     })
+}
+
+/// A process's link to the command that drives it.
+pub(super) struct Turns {
+    parent: RefCell<Parent>,
+    instructions: Instructions,
+}
+
+impl Turns {
+    /// Connects to the socket.
+    ///
+    /// # Errors
+    /// The system's error, with the remedy.
+    pub(super) fn connect(socket: &Path) -> Result<Self, ChildError> {
+        let parent = Parent::connect(socket).map_err(|error| {
+            let named = format!("{TURNS}={} is no channel", socket.display());
+            let remedy = "`crossover ab` sets it, unset it otherwise";
+            ChildError::System(format!("{named}: {remedy}"), error)
+        })?;
+        Ok(Self {
+            parent: RefCell::new(parent),
+            instructions: Instructions::default(),
+        })
+    }
+
+    /// Keeps this thread on the core that both sides share, where one is named.
+    pub(super) fn on_one_core(&self) -> Option<OnCores> {
+        OnCores::new(&[self.instructions.core?])
+    }
+
+    /// Sends the benchmarks that it could run, and waits for instructions.
+    pub(super) fn announce(&mut self, ids: Vec<String>) {
+        let protocol = PROTOCOL;
+        match self
+            .parent
+            .borrow_mut()
+            .ask(&TurnMessage::Plan { protocol, ids })
+        {
+            Ok(TurnReply::Run(instructions)) => self.instructions = instructions,
+            _ => interrupt::end(),
+        }
+    }
+
+    /// The instructions of the command that drives this process.
+    pub(super) fn instructions(&self) -> &Instructions {
+        &self.instructions
+    }
+
+    /// Sends a message and waits for the turn. Ends the run if there is no reply.
+    pub(super) fn say(&self, said: &TurnMessage) {
+        if !matches!(self.parent.borrow_mut().ask(said), Ok(TurnReply::Go)) {
+            interrupt::end();
+        }
+    }
 }

@@ -4,15 +4,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::model::Telemetry;
 use crate::model::record::Activity;
-use crate::model::telemetry::Telemetry;
 use crate::suite::guarded::run_again;
 use crate::suite::host::{NotAgain, Timed, long_launches};
 use crate::suite::journal::Missing;
 use crate::suite::progress::Spent;
-use crate::suite::run::Run;
+use crate::suite::run::{Run, Turns};
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
-use crate::suite::turns::Turns;
 use crate::timing::LaunchState;
 use crate::workload::devices::Probe;
 use crate::workload::routine::RoutineError;

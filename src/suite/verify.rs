@@ -17,7 +17,7 @@ use crate::timing::Launch;
 use crate::workload::choices::Choices;
 use crate::workload::routine::{Alteration, Routine, RoutineError};
 use crate::workload::timing_methods::SPIN;
-use crossover_machine::absence::Absence;
+use crossover_machine::libraries::Absence;
 use crossover_machine::peers::first_gpu;
 use crossover_protocol::settings::Settings;
 use crossover_words::text::with_causes;

@@ -11,7 +11,6 @@ pub mod matmul;
 pub mod mlp_training;
 pub mod nested_sine;
 mod network;
-mod number;
 mod prepare;
 mod product;
 pub mod reduction;
@@ -24,7 +23,8 @@ pub use lessons::{
     cold_start, graph_replay, host_sync, loader, memory, product_chain, run_child, streams,
     timing_methods, transfer, warming_up,
 };
-pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::{Device, HostMemory, Memory, Prepared, seed, uniform};
 pub(crate) use prepare::{choices, in_version};
-pub use routine::{Alteration, Result, Routine, RoutineError, Workload, visit_f32};
+pub use routine::{
+    Alteration, DoubleDouble, Number, Result, Routine, RoutineError, Wide, Workload, visit_f32,
+};

@@ -1,15 +1,14 @@
-//! The traits of an operation and of its implementations.
+//! The traits of an operation and of its implementations, and the number formats of operations.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Absence;
 use crate::device::kernel::{CompileError, Source};
-use crate::model::Verified;
+use crate::device::{Absence, Value};
+use crate::model::{Cost, LinkBytes, Verified};
 use crate::timing::{Announce, CudaError, DeviceMemory, TimingError};
-use crate::workload::number::Number;
 
 /// The error of an operation's code: a CUDA error, an allocation, a missing library. Its text should
 /// name the call and the remedy. An [`Absence`](crate::device::Absence) skips the benchmark, any other
@@ -247,6 +246,32 @@ pub(crate) fn visit_numbers<T: Number>(values: &[T], visit: &mut dyn FnMut(&[u8]
         bytes.clear();
         T::append(values, &mut bytes);
         visit(&bytes);
+    }
+}
+
+pub use crossover_arithmetic::{DoubleDouble, Wide};
+
+/// f32 or f64.
+pub trait Number: Value + crossover_arithmetic::Number {}
+
+impl<T: Value + crossover_arithmetic::Number> Number for T {}
+
+/// The format's words in the names of choices.
+pub(crate) fn in_format<T: Number>() -> &'static str {
+    match size_of::<T>() {
+        4 => "",
+        _ => " in f64",
+    }
+}
+
+/// The cost in f64: twice the bytes.
+pub(crate) fn in_f64(cost: Cost) -> Cost {
+    let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
+    Cost {
+        bytes: cost.bytes.map(|bytes| 2.0 * bytes),
+        written: cost.written.map(|bytes| 2.0 * bytes),
+        link_bytes: cost.link_bytes.map(link),
+        ..cost
     }
 }
 

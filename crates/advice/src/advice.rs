@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::curve::{PreparedOperation, PreparedPlace};
 use crate::decision::{self, Answer, Question, Reason};
 use crate::host_match::{Concern, HostInfo};
-use crate::prepared::{PreparedOperation, PreparedPlace};
 use crate::thresholds::{Choice, Operation, Residency, SCHEMA, Thresholds};
 
 /// A larger file is not a file of thresholds, bytes.

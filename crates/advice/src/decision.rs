@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::curve::{Interpolated, Position};
-use crate::prepared::{PreparedOperation, PreparedPlace};
+use crate::curve::{Interpolated, Position, PreparedOperation, PreparedPlace};
 use crate::thresholds::{Choice, Residency, Shape};
 
 /// A program's question.

@@ -9,7 +9,6 @@ pub mod calibration;
 pub mod curve;
 mod decision;
 mod host_match;
-mod prepared;
 pub mod thresholds;
 pub mod turns;
 

@@ -12,7 +12,6 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod thresholds;
-mod verdict;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The distribution of an estimated change: a mixture of Student's t distributions.
 
+use crossover_results::statistics::between_processes::{Spread, upper_tail};
 use crossover_results::statistics::mean;
-use crossover_results::statistics::spread::{Spread, upper_tail};
 
 /// Student's t distributions around one centre, with weights whose sum is 1.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use crate::case::{Case, RunPair};
 use crate::distribution::{Distribution, Scaled};
 use crate::learn::DriftModel;
+use crossover_results::statistics::between_processes::{Spread, freedom_of_sum};
 use crossover_results::statistics::mean;
-use crossover_results::statistics::spread::{Spread, freedom_of_sum};
 
 /// Pairs of processes from which on a benchmark is also judged by its own pairs alone.
 const ENOUGH_PAIRS: usize = 8;

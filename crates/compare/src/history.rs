@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use crossover_results::statistics::between_processes::{Spread, quantile};
 use crossover_results::statistics::mean;
 use crossover_results::statistics::median::median;
-use crossover_results::statistics::spread::{Spread, quantile};
 use crossover_words::units::{change, percent, time};
 
 /// The tested numbers of runs after a step, and the share of the error that each may spend.

@@ -14,9 +14,9 @@
 
 use crate::case::{Case, RunPair};
 use crate::drift::{self, Hypothesis, LARGE, MeanSquare};
+use crossover_results::statistics::between_processes::Spread;
 use crossover_results::statistics::mean as average;
 use crossover_results::statistics::median::median;
-use crossover_results::statistics::spread::Spread;
 
 /// Fewest benchmarks from which a class's common drift is estimated.
 pub(super) const ENOUGH_BENCHMARKS: usize = 4;

@@ -33,7 +33,6 @@ mod page;
 mod rows;
 mod sheet;
 mod show;
-mod steps;
 pub mod verdict;
 
 #[cfg(test)]

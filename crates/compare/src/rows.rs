@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::case::{Case, FEWEST_SAMPLES, Launching, Median, RunPair};
+use crate::case::{Case, FEWEST_SAMPLES, Launching, Median, RunPair, step, tick};
 use crate::environment::marks;
 use crate::evidence::{Drift, is_analysed_at};
 use crate::judge::{Judged, Judgement};
-use crate::steps;
 use crate::verdict::{Location, MOVED_TOGETHER, Options, Verdict};
 use crossover_results::model::id;
 use crossover_results::statistics::between_processes::Class;
@@ -152,7 +151,7 @@ fn unsteady(pairs: &[Sides<'_>], options: &Options) -> Option<String> {
     let mut results = sides.flat_map(|(base, new)| [("base", base), ("new", new)]);
     results.find_map(|(side, result)| {
         let why = result.unsteady()?;
-        (steps::step([result]).is_none()).then(|| format!("{side}: {why}"))
+        (step([result]).is_none()).then(|| format!("{side}: {why}"))
     })
 }
 
@@ -208,7 +207,7 @@ pub(super) fn rows(
         .chain(options.failed.keys())
         .collect();
     let results = base.iter().chain(new).flat_map(|run| run.results.values());
-    let tick = steps::tick(results);
+    let tick = tick(results);
     ids.into_iter()
         .map(|id| row(id, base, new, tick, options))
         .collect()
@@ -257,7 +256,7 @@ fn row(
             return (row, None);
         }
         // A clock coarser than the benchmark shows the same time for different code.
-        (Some(base), Some(new), 1) if base == new && steps::step(both().copied()).is_none() => {
+        (Some(base), Some(new), 1) if base == new && step(both().copied()).is_none() => {
             Err(BELOW_RESOLUTION.to_owned())
         }
         _ => case(&row, &pairs, &clocks, options),
@@ -368,7 +367,7 @@ fn case(
     Ok(Case {
         launching,
         is_unsteady: run_pairs.len() == 1 && unsteady(pairs, options).is_some(),
-        step: steps::step(runs).unwrap_or(0.0) / first.base.ns,
+        step: step(runs).unwrap_or(0.0) / first.base.ns,
         known_variance: known.map_or(0.0, |deviation| 2.0 * deviation.powi(2)),
         ..Case::new(class, run_pairs)
     })
@@ -379,7 +378,7 @@ fn run_pairs(pairs: &[Sides<'_>], options: &Options) -> Result<Vec<RunPair>, Str
     let mut run_pairs = Vec::new();
     for (round, (before, after)) in (pairs.iter()).filter_map(|p| Some((p.round, p.both()?))) {
         // In `ab` each process wrote its own.
-        let is_step_known = steps::step([before, after]).is_some();
+        let is_step_known = step([before, after]).is_some();
         if before.ns == after.ns && !is_step_known && !options.on_one_machine {
             return Err("both sides have the same samples: one measurement, saved twice".into());
         }

@@ -11,8 +11,8 @@ use crossover_results::model::environment::{Cpu, Environment, GpuInfo};
 use crossover_system::usable_cores;
 use crossover_timing::DeviceProperties;
 
-use crate::absence::Absence;
 use crate::disturbances::{self, Conditions};
+use crate::libraries::Absence;
 use crate::numa::Nodes;
 use crate::nvml::{self, Monitor};
 use crate::{libraries, limits};

@@ -1,7 +1,6 @@
 //! This machine: its fingerprint, disturbances of measurements, its GPU as NVML shows it, CUDA's
 //! libraries, and the reasons why a GPU or a library cannot be used.
 
-pub mod absence;
 mod disturbances;
 pub mod fingerprint;
 pub mod libraries;
@@ -13,5 +12,5 @@ pub mod numa;
 pub mod nvml;
 pub mod peers;
 
-pub use absence::Absence;
+pub use libraries::Absence;
 pub use nvml::Monitor;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 use libloading::Library;
 
-use crate::absence::Absence;
+use crate::libraries::Absence;
 use crossover_timing::CudaError;
 
 /// Names the library, or the folder that it is in, such as `nvidia/nccl/lib` of a Python package.

@@ -9,7 +9,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::monitor::{Reading, Source};
 use crossover_results::model::environment::{GpuInfo, PcieLink};
-use crossover_results::model::telemetry::DeviceState;
+use crossover_results::model::record::DeviceState;
 use crossover_timing::DeviceProperties;
 
 /// One device as NVML sees it.

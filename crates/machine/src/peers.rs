@@ -17,7 +17,7 @@ use crossover_results::model::environment::{FurtherGpu, GpuLink};
 use crossover_timing::{Called, CudaError, DeviceProperties, bind, probe, synchronize};
 use crossover_words::text::with_causes;
 
-use crate::absence::Absence;
+use crate::libraries::Absence;
 
 /// The number of devices that the driver shows, once one was probed.
 ///

@@ -6,8 +6,7 @@ use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::Ptx;
 
 use crate::timing::{Called, CudaError, machine_code};
-use crossover_machine::absence::Absence;
-use crossover_machine::libraries::{self, NO_NVRTC};
+use crossover_machine::libraries::{self, Absence, NO_NVRTC};
 
 /// One compute capability of each generation that CUDA 13 compiles for: major, minor.
 pub const ARCHITECTURES: [(u32, u32); 7] =

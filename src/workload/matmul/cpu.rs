@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::product::{
     CpuPlan, Element, LONG, Library, PER_THREAD, Shape, candidates, loops, products,
 };
-use crate::workload::routine::{Result, Routine};
+use crate::workload::routine::{Result, Routine, in_format};
 use crate::workload::simple::OnCpu;
 use crossover_words::units::counted;
 

@@ -9,12 +9,11 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::{Format, Verified};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::number::in_format;
 use crate::workload::prepare::{
     Block, Buffers, EndToEnd, HostMemory, Stage, Stages, Steps, end_to_end,
 };
 use crate::workload::product::{Element, GpuPlan, MATMUL, Matrix, Product, Shape, fitting};
-use crate::workload::routine::{Candidates, Result, Routine};
+use crate::workload::routine::{Candidates, Result, Routine, in_format};
 
 /// Bytes of all matrices up to which a kernel may read the operands from the host's memory.
 const MAPPED_BYTES: usize = 8 << 20;

@@ -8,7 +8,6 @@ mod family;
 pub mod gpu;
 pub mod precision;
 mod problem;
-mod reference;
 
 #[cfg(feature = "blas")]
 pub use blas::blas;

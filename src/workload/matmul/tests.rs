@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use crate::workload::matmul::cpu;
-use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
-use crate::workload::matmul::reference::Reference;
+use crate::workload::matmul::problem::{LARGEST, Matmul, Reference, bound};
 use crate::workload::prepare::Threads;
 use crate::workload::product::{CpuPlan, Library, Shape, loops};
 use crate::workload::routine::Workload;

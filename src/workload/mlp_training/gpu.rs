@@ -12,7 +12,7 @@ use crate::workload::mlp_training::problem::{GRADIENTS, MLP_TRAINING, PARAMETERS
 use crate::workload::mlp_training::verify::{Outputs, verified, verified_forward};
 use crate::workload::network::{
     Network, Tensor, fused_and_replayed,
-    kernels::{elementwise, on_fours},
+    layers::{elementwise, on_fours},
 };
 use crate::workload::prepare::{Device, HostMemory, Prepared};
 use crate::workload::routine::{Result, Routine};

@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::problem::{NestedSine, PASSES, POISON};
-use crate::workload::nested_sine::verify::ACCURATE;
+use crate::workload::nested_sine::problem::{ACCURATE, NestedSine, PASSES, POISON};
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::routine::{Result, Routine};
 use crate::workload::simple::OnCpu;

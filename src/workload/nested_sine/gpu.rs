@@ -9,8 +9,7 @@ use crate::device::Gpu;
 use crate::device::kernel::Source;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::nested_sine::problem::{NestedSine, PASSES, POISON, POISON_BYTE};
-use crate::workload::nested_sine::verify::ACCURATE;
+use crate::workload::nested_sine::problem::{ACCURATE, NestedSine, PASSES, POISON, POISON_BYTE};
 use crate::workload::prepare::end_to_end::{self, cut};
 use crate::workload::prepare::{
     Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, kernels,

@@ -4,7 +4,6 @@
 pub mod cpu;
 pub mod gpu;
 mod problem;
-mod verify;
 
 pub use crossover_arithmetic::Isa;
 pub(super) use gpu::FUSED;

@@ -1,10 +1,8 @@
 //! Networks: their description, cost and float64 reference; their layers on the CPU and the GPU; the
 //! small steps between the products; tensors in device memory.
 
-pub(super) mod cost;
 pub(super) mod cpu;
 pub(super) mod gpu;
-pub(super) mod kernels;
 pub(super) mod layers;
 pub(super) mod model;
 pub(super) mod operations;

@@ -7,8 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::workload::number::Number;
-use crate::workload::routine::Workload;
+use crate::workload::routine::{Number, Workload};
 
 /// Values drawn from one seed by [`in_blocks`]. Each block has a seed of its own, so that the inputs do not
 /// depend on the number of threads that draw them.

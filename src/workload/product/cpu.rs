@@ -8,10 +8,10 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use crossover_arithmetic::direct;
 
 use crate::model::Format;
-use crate::workload::number::Number;
 use crate::workload::prepare::Threads;
 use crate::workload::product::grid::{Grid, Library};
 use crate::workload::product::shape::Shape;
+use crate::workload::routine::Number;
 
 /// How a product, or each of a batch, is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

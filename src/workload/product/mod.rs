@@ -3,7 +3,6 @@
 
 mod cpu;
 mod cublas;
-mod cublaslt;
 mod few_rows;
 mod gpu;
 mod grid;
@@ -12,7 +11,7 @@ mod tile;
 
 pub use cpu::Element;
 pub(crate) use cpu::{CpuPlan, LONG, PER_THREAD, candidates, products};
-pub(crate) use cublaslt::{CUBLAS_WORKSPACE, Workspace};
+pub(crate) use cublas::{CUBLAS_WORKSPACE, Workspace};
 pub(crate) use few_rows::FEW_ROWS;
 pub(crate) use gpu::{GpuPlan, fastest};
 pub(crate) use grid::{Library, loops};

@@ -10,11 +10,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::kernel::Source;
 use crate::model::{Cost, Format, LinkBytes, Verified};
 use crate::workload::matmul::uniform;
-use crate::workload::network::cost::RowCost;
 use crate::workload::network::layers::{ATTENTION, TRANSFORMER};
-use crate::workload::network::model::{HEADS, Kept, LayerKind, Model, QKV, SEQUENCE, WIDTH};
+use crate::workload::network::model::{
+    HEADS, Kept, LayerKind, Model, QKV, RowCost, SEQUENCE, WIDTH,
+};
 use crate::workload::network::reference::{InFloat64, wide};
-use crate::workload::network::{kernels::NETWORK, largest, rms, unit};
+use crate::workload::network::{largest, layers::NETWORK, rms, unit};
 use crate::workload::prepare::seed;
 use crate::workload::product::{CUBLAS_WORKSPACE, LINEAR};
 use crate::workload::routine::{Workload, visit_f32};

@@ -2,7 +2,6 @@
 //! sizes, once on each machine, and from then on the faster one is looked up.
 
 mod kept;
-mod load;
 mod measure;
 
 use std::cmp::Ordering;
@@ -11,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::calibration::kept::Key;
-use crate::calibration::load::Load;
-use crate::calibration::measure::measure;
+use crate::calibration::measure::{Load, measure};
 use crate::thresholds::Operation;
 use crate::{Advice, Choice, Question};
 

@@ -1,41 +1,49 @@
 //! `crossover ab [A [B]]`: two revisions or bundles, run together in turns and compared pair by
 //! pair.
+//! With `--null` a revision is compared with itself, which shows how far to trust verdicts of these benchmarks on
+//! this machine.
 
 pub(crate) mod bundle;
 mod bundled;
 mod child;
-mod driven;
 mod executable;
 mod layout;
 mod linker;
-mod null;
 mod pairs;
 mod probe;
 mod processes;
 mod repository;
 mod subject;
-mod surroundings;
 mod turns;
 mod worktree;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Context;
 
-pub(crate) use crate::ab::executable::{Workspace, record};
+use crossover_compare::comparison::Comparison;
+use crossover_compare::verdict::{Options, Verdict};
+use crossover_results::statistics::median::median;
+use crossover_results::store::runs;
+use crossover_results::store::whole_file::write_atomic;
+use crossover_words::text::visible;
+
 use crate::ab::layout::LayoutChoice;
 pub(crate) use crate::ab::linker::link;
-use crate::ab::pairs::check_room;
+use crate::ab::pairs::{Sampling, check_room};
 use crate::ab::probe::BenchArgs;
 pub(crate) use crate::ab::repository::{git_around, git_line};
 use crate::ab::subject::Version;
 use crate::ab::worktree::Copies;
+use crossover_words::units;
+
+use crate::compare::VerdictArgs;
 use crate::number;
-use crate::verdict::VerdictArgs;
-use crossover_compare::comparison::Comparison;
-use crossover_results::store::runs;
+
+pub(crate) use crate::ab::executable::{Workspace, record};
 
 /// The sides, in the names of runs.
 const NAMES: [char; 2] = ['a', 'b'];
@@ -192,7 +200,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(times) = args.null {
         let label = sides[0].label.clone();
         let choose = || probe::choose(args, &bench_args, &copies, &sides, &mut Vec::new());
-        return null::run(args, times, &results, &label, choose, &options);
+        return compare_with_itself(args, times, &results, &label, choose, &options);
     }
     let sampling = probe::choose(args, &bench_args, &copies, &sides, &mut remarks)?;
     let labels = sides.map(|side| side.label);
@@ -214,4 +222,94 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
     check_room(&dir)?;
     Ok(dir)
+}
+
+/// Changes whose time is shown.
+const CHANGES: [f64; 2] = [0.02, 0.05];
+
+/// One comparison, and the seconds that a pair of processes of each benchmark took.
+type Compared = (Comparison, BTreeMap<String, f64>);
+
+/// Compares the code with itself so many times, each time in a folder of its own.
+///
+/// # Errors
+/// An interrupt, or that no pair can be run.
+fn compare_with_itself<'a>(
+    args: &Args,
+    times: u32,
+    results: &Path,
+    label: &str,
+    mut choose: impl FnMut() -> anyhow::Result<Box<dyn Sampling + 'a>>,
+    options: &Options,
+) -> anyhow::Result<ExitCode> {
+    let mut all = Vec::new();
+    for number in 1..=times {
+        eprintln!("comparison {number} of {times}");
+        let folder = results.join(number.to_string());
+        std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        let labels = [label, label].map(str::to_owned);
+        let sampling = choose()?;
+        let (comparison, outcome) =
+            pairs::judge(args, &folder, labels, sampling, Vec::new(), options.clone())?;
+        args.verdict.keep(&comparison, &folder)?;
+        for failure in &comparison.failures {
+            eprintln!("error: {}", visible(failure));
+        }
+        all.push((comparison, outcome.seconds));
+    }
+    let summary = summary(&all);
+    // First, since the process ends where its output cannot be printed.
+    let kept = write_atomic(&results.join("summary.txt"), summary.as_bytes());
+    eprintln!(
+        "results of all comparisons, summary.txt: {}",
+        results.display()
+    );
+    print!("{summary}");
+    kept?;
+    let codes = all.iter().map(|(comparison, _)| {
+        let fails = !comparison.failures.is_empty() || comparison.count(Verdict::Failed) > 0;
+        if fails {
+            1
+        } else {
+            2 * u8::from(comparison.classes().next().is_none())
+        }
+    });
+    Ok(codes.max().unwrap_or(0).into())
+}
+
+fn summary(all: &[Compared]) -> String {
+    let count = |verdict| -> usize { all.iter().map(|(of, _)| of.count(verdict)).sum() };
+    let [slower, faster, same, unsure] = [
+        Verdict::Slower,
+        Verdict::Faster,
+        Verdict::Same,
+        Verdict::Unsure,
+    ]
+    .map(count);
+    let mut text = format!(
+        "{}: {} of {} false ({slower} slower, {faster} faster); {same} same, {unsure} unsure.\n",
+        units::counted(all.len(), "comparison"),
+        slower + faster,
+        units::counted(slower + faster + same + unsure, "verdict"),
+    );
+    let classes = all.iter().flat_map(|(of, _)| of.classes());
+    let classes: BTreeMap<_, _> = classes.map(|class| (class.name(), class)).collect();
+    for (name, class) in classes {
+        let resolution = median(all.iter().filter_map(|(of, _)| of.resolution(class)));
+        let resolution = resolution.map_or("unknown".to_owned(), units::percent_fine);
+        let takes = CHANGES.map(|change| {
+            let times = all
+                .iter()
+                .filter_map(|(of, s)| of.seconds_to_find(change, class, s));
+            let seconds = median(times).filter(|seconds| seconds.is_finite());
+            let seconds = seconds.map_or("unknown".to_owned(), |s| units::time(s * 1e9));
+            format!("{seconds} for a change of {}", units::percent_fine(change))
+        });
+        text += &format!(
+            "{name} ({}): resolution {resolution}; time per benchmark: {}.\n",
+            units::counted(class.benchmarks, "benchmark"),
+            takes.join(", "),
+        );
+    }
+    text
 }

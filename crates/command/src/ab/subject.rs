@@ -13,9 +13,9 @@ use crate::ab::bundled::Bundle;
 use crate::ab::executable::{self, Executable, Order, Workspace, cargo};
 use crate::ab::layout::{LayoutChoice, Ordered};
 use crate::ab::linker::{self, UserLinker};
-use crate::ab::repository::Repository;
+use crate::ab::repository::{Repository, copy_surroundings, overriding};
 use crate::ab::worktree::{BuildPlace, Copies};
-use crate::ab::{Args, BuildArgs, NAMES, child, surroundings};
+use crate::ab::{Args, BuildArgs, NAMES, child};
 use crossover_compare::verdict::Layout;
 use crossover_words::text::with_causes;
 use crossover_words::units;
@@ -184,7 +184,7 @@ impl Version {
         (self.source.as_ref()).is_some_and(|source| source.commit.is_none())
     }
 
-    /// Copies its files, and the user's settings around them (see [`surroundings::copy`]).
+    /// Copies its files, and the user's settings around them .
     ///
     /// # Errors
     /// The message of git, cargo or the file system.
@@ -201,11 +201,11 @@ impl Version {
         copies.bring(Some(side))?;
         let tree = copies.tree();
         (source.repository).copy_to(&tree, source.commit.as_deref())?;
-        surroundings::copy(&source.repository, &tree, has_new)?;
+        copy_surroundings(&source.repository, &tree, has_new)?;
         source.folder = tree.join(&source.repository.prefix);
         source.deciding = DECIDING.map(|name| above(&source.folder, &tree, name));
         let has_file = source.deciding[1..].iter().any(Option::is_some);
-        source.overriding = surroundings::overriding(&source.repository, has_file);
+        source.overriding = overriding(&source.repository, has_file);
         if source.folder.is_dir() {
             let workspace = Workspace::read(cargo(&source.folder, source.overriding.as_deref()));
             source.workspace = Some(workspace.with_context(|| self.label.clone())?);

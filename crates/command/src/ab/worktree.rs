@@ -11,8 +11,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::ab::repository::{Repository, git_around};
-use crate::ab::{NAMES, surroundings};
+use crate::ab::NAMES;
+use crate::ab::repository::{Repository, git_around, link_surroundings};
 use crossover_system::files::os_string;
 
 /// Begins the names of our folders.
@@ -115,7 +115,7 @@ impl Copies {
             lock.write_all(path.as_os_str().as_encoded_bytes())?;
         }
         let tree = match repository {
-            Some(repository) => surroundings::link(&path, &repository.top)?,
+            Some(repository) => link_surroundings(&path, &repository.top)?,
             None => place.map_or_else(|| path.join("tree"), |place| place.tree.clone()),
         };
         Ok(Self {

@@ -195,7 +195,7 @@ fn five_percent(times: &Times) -> Vec<Vec<Change>> {
 /// Three standard deviations from the mean of the runs before.
 fn three_deviations(times: &Times) -> Vec<Vec<Change>> {
     other_rule(times, |before, new| {
-        let spread = crossover_results::statistics::spread::Spread::of(before);
+        let spread = crossover_results::statistics::between_processes::Spread::of(before);
         let middle = before.iter().sum::<f64>() / before.len() as f64;
         (new - middle).abs() > 3.0 * spread.variance().unwrap_or_default().sqrt()
     })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::monitor::{INTERVAL, Reading};
-use crossover_results::model::telemetry::{Telemetry, TelemetryEvent, TelemetryEventKind};
+use crossover_results::model::record::{Telemetry, TelemetryEvent, TelemetryEventKind};
 
 /// The SM clock has fallen if it is below this share of the highest reading so far.
 const FALLEN: f64 = 0.97;

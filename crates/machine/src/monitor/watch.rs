@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::monitor::recorder::Recorder;
 use crate::monitor::{INTERVAL, Source};
-use crossover_results::model::telemetry::{Energy, Telemetry};
+use crossover_results::model::record::{Energy, Telemetry};
 
 /// Time between two readings of the energy counter, between samples.
 const ENERGY_INTERVAL: Duration = Duration::from_millis(50);

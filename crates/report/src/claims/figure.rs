@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::claims::declared::{Evidence, Quantity, Row, Sizes, TEXTS};
-use crossover_results::analysis::ratio::Ratio;
+use crossover_results::analysis::findings::finding::Ratio;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Benchmark, Group};

@@ -23,8 +23,8 @@ use crossover_results::analysis::answer::crossover_answer::{self, of_several};
 use crossover_results::analysis::answer::curve::{self, Curve};
 use crossover_results::analysis::answer::kind::Speedup;
 use crossover_results::analysis::answer::{estimate, kind};
-use crossover_results::analysis::cold_start;
 use crossover_results::analysis::limits::at as limit_at;
+use crossover_results::analysis::reuse::{First, start};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
@@ -147,7 +147,7 @@ fn operation(report: &Report, group: &GroupView, answers: &[GroupAnswer]) -> Opt
         .iter()
         .find(|answer| answer.found.question == data)?;
     let fastest = fastest.series;
-    let start = cold_start::start(gpu, cold_start::First::of(fastest));
+    let start = start(gpu, First::of(fastest));
     let first_call = start.map(|start| start.total_ns() - start.warm.map_or(0.0, |b| b.median_ns));
     let topic = &group.topic;
     Some(Operation {

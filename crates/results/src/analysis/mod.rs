@@ -1,12 +1,10 @@
 //! Conclusions from results: pure functions that open no file and no device.
 
 pub mod answer;
-pub mod cold_start;
 pub mod findings;
 pub mod limits;
 pub mod peak;
 pub mod rate;
-pub mod ratio;
 pub mod reuse;
 pub mod telemetry;
 pub mod trust;

@@ -5,16 +5,20 @@
 //! best CPU time, moving costs T − D once and each operation saves C − D. From
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time with the data on the device and the calls queued.
+//!
+//! The cold start is the cost of a process before its first result: the sum of the measured phases, in whichever
+//! group they are.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crossover_words::Clock;
+
 use crate::analysis::answer::crossover_answer::{
     CrossoverAnswer, best_cpu, curve, headlines, of_group,
 };
-use crate::analysis::cold_start::{self, First};
-use crate::model::role::Residency;
+use crate::model::role::{Library, Measures, Phase, Residency};
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine_results::MachineResults;
 
@@ -50,7 +54,7 @@ pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
         let resident =
             asked.find(|f| f.question == Residency::Queued && f.gpu_machine.is_none())?;
         let series = resident.gpu_series(group)?;
-        let start = cold_start::start(machine, First::of(series));
+        let start = start(machine, First::of(series));
         let cold = start.map(|start| start.total_ns());
         let (device, (cpu, _)) = (curve(series), best_cpu(group));
         let row = |b: &Benchmark| {
@@ -80,5 +84,99 @@ fn pays(once: f64, cpu: f64, gpu: f64) -> f64 {
     match cpu - gpu {
         saved if saved > 0.0 => once / saved,
         _ => f64::INFINITY,
+    }
+}
+
+/// The first result that is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// A kernel from CUDA C++ source.
+    Kernel,
+    /// A product by cuBLAS.
+    Product,
+}
+
+impl First {
+    /// The first result that an implementation needs: by its library, or a kernel.
+    pub fn of(series: &Series) -> Self {
+        match series.role.library {
+            Some(Library::Cublas) => First::Product,
+            _ => First::Kernel,
+        }
+    }
+}
+
+/// The phases up to a first result.
+#[derive(Clone, Debug)]
+pub struct Start<'a> {
+    /// The longest first.
+    pub phases: Vec<&'a Benchmark>,
+    /// The last phase in a warm process, if measured.
+    pub warm: Option<&'a Benchmark>,
+}
+
+impl Start<'_> {
+    /// All phases together, ns.
+    pub fn total_ns(&self) -> f64 {
+        self.phases.iter().map(|b| b.median_ns).sum()
+    }
+}
+
+/// One measured phase.
+pub fn phase(machine: &MachineResults, phase: Phase) -> Option<&Benchmark> {
+    let mut series = machine.groups.iter().flat_map(|group| &group.series);
+    let measured =
+        |s: &&Series| s.role.measures == Measures::Starts(phase) && s.clock == Some(Clock::Wall);
+    series.find(measured)?.points.last()
+}
+
+/// The phases up to `first`; `None` where one of them was not measured. Source is compiled to
+/// PTX, which the driver compiles on loading; a CUBIN stands for both where they are missing.
+pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
+    use Phase::{
+        Context, CubinLoad, DriverInit, FirstAlloc, FirstGemm, FirstLaunch, FirstStream,
+        NvrtcCompile, PtxJit, WarmGemm, WarmLaunch,
+    };
+    let phases = |all: &[Phase]| -> Option<Vec<&Benchmark>> {
+        all.iter().map(|one| phase(machine, *one)).collect()
+    };
+    let mut all = phases(&[DriverInit, Context, FirstStream, FirstAlloc])?;
+    let warm = match first {
+        First::Kernel => {
+            let code = phases(&[NvrtcCompile, PtxJit]);
+            all.extend(code.or_else(|| phases(&[CubinLoad]))?);
+            all.push(phase(machine, FirstLaunch)?);
+            phase(machine, WarmLaunch)
+        }
+        First::Product => {
+            all.push(phase(machine, FirstGemm)?);
+            phase(machine, WarmGemm)
+        }
+    };
+    all.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
+    Some(Start { phases: all, warm })
+}
+
+/// The phase that a result measures.
+pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
+    match benchmark.role.measures {
+        Measures::Starts(phase) => Some(phase),
+        _ => None,
+    }
+}
+
+/// Words for a phase, inside a sentence.
+pub fn words(benchmark: &Benchmark) -> &str {
+    match phase_of(benchmark) {
+        Some(Phase::DriverInit) => "the driver's start",
+        Some(Phase::Context) => "the context",
+        Some(Phase::FirstStream) => "the first stream",
+        Some(Phase::FirstAlloc) => "the first allocation",
+        Some(Phase::NvrtcCompile) => "NVRTC",
+        Some(Phase::PtxJit) => "the driver's JIT",
+        Some(Phase::CubinLoad) => "loading the CUBIN",
+        Some(Phase::FirstLaunch) => "the launch",
+        Some(Phase::FirstGemm) => "cuBLAS",
+        _ => &benchmark.implementation,
     }
 }

@@ -1,7 +1,7 @@
 //! Reasons why the GPU was slow during a benchmark, and the energy of an iteration, by its telemetry.
 
 use crate::model::environment::Environment;
-use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};
+use crate::model::record::{Energy, TelemetryEvent, TelemetryEventKind};
 use crate::statistics::median::median;
 use crate::statistics::positive;
 use crate::store::curves::Benchmark;

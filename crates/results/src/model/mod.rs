@@ -11,17 +11,16 @@ pub mod group_info;
 pub mod id;
 pub mod record;
 pub mod role;
-pub mod telemetry;
 
 pub use cost::{Cost, LinkBytes};
 pub use environment::{Cpu, Environment, FurtherGpu, GpuInfo, GpuLink, PcieLink};
 pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Failure, PairedTimes, RunRecord, SCHEMA,
-    Sidecar, Skip, Verified,
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, DeviceState, Energy, Failure,
+    PairedTimes, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, TelemetryEvent, TelemetryEventKind,
+    Verified,
 };
 pub use role::{
     Allocator, CopyDirection, Devices, Exchange, Format, Launches, Library, Measures, Phase,
     Residency, Role, Split, Threads,
 };
-pub use telemetry::{DeviceState, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};

@@ -4,7 +4,6 @@
 
 pub mod between_processes;
 pub mod median;
-pub mod spread;
 pub mod unsteady;
 
 /// The arithmetic mean; NaN without numbers.

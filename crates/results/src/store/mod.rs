@@ -13,6 +13,5 @@ pub mod planted;
 pub mod profiles;
 pub mod runs;
 pub mod sampled;
-pub mod source;
 pub mod stored_results;
 pub mod whole_file;

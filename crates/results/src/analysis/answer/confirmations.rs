@@ -11,9 +11,9 @@ use crate::analysis::answer::estimate::{
 use crate::analysis::answer::kind::Speedup;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, PairedTimes};
+use crate::statistics::between_processes::Spread;
 use crate::statistics::median::median;
 use crate::statistics::positive;
-use crate::statistics::spread::Spread;
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine_results::MachineResults;
 

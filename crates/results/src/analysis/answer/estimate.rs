@@ -14,9 +14,11 @@
 use crate::analysis::answer::curve::{Gap, Root, last_lost, middle, near};
 use crate::analysis::answer::kind::{Speedup, WinnerChange, is_close, kind, winner};
 use crate::model::role::Residency;
+use crate::statistics::between_processes::{
+    CLASS_FREEDOM, Spread, TWO_SIDED_95, freedom_of_sum, quantile,
+};
 use crate::statistics::mean;
 use crate::statistics::median::median;
-use crate::statistics::spread::{CLASS_FREEDOM, Spread, TWO_SIDED_95, freedom_of_sum, quantile};
 use crossover_advice::thresholds::CrossingKind;
 
 /// Probability that another run's estimate lies in the interval.

@@ -8,7 +8,7 @@ use crate::analysis::answer::curve::{Curve, Point, gaps};
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates, half_width};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
-use crate::statistics::spread::Spread;
+use crate::statistics::between_processes::Spread;
 use crossover_advice::thresholds::CrossingKind;
 use crossover_words::Clock;
 

@@ -8,8 +8,8 @@ use crate::analysis::answer::estimate::{
 };
 use crate::analysis::answer::kind::Speedup;
 use crate::model::role::Residency;
+use crate::statistics::between_processes::TWO_SIDED_95;
 use crate::statistics::median::{interval_of_sorted, median_of_sorted};
-use crate::statistics::spread::TWO_SIDED_95;
 use crossover_advice::thresholds::BETWEEN_PROCESSES;
 
 /// A line of the table: one sample.

@@ -1,8 +1,8 @@
 //! The first calls of a new process: the cost of the first and its parts, after how many it is warm,
 //! and after how many its preparations (compiling, capturing and instantiating a graph) have paid off.
 
-use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::analysis::reuse::{First, Start, phase, phase_of, start, words};
 use crate::model::role::{Launches, Measures, Phase};
 use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine_results::MachineResults;

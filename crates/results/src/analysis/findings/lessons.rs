@@ -2,8 +2,9 @@
 //! for each. A lesson selects by roles, never by names, so it holds for any group with such rows.
 
 use crate::analysis::answer::answer_in_words::by_how_much;
-use crate::analysis::findings::finding::{Context, Finding, Technique, fastest, gpu, sentence};
-use crate::analysis::ratio::Ratio;
+use crate::analysis::findings::finding::{
+    Context, Finding, Ratio, Technique, fastest, gpu, sentence,
+};
 use crate::model::role::{Allocator, CopyDirection, Launches, Measures, Residency, Role, Threads};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::{self, Events, EventsGated, Wall};

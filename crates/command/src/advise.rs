@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crossover_advice::thresholds::Operation;
 use crossover_advice::{Advice, HostInfo, Question, Residency, Size};
@@ -11,7 +11,7 @@ use crossover_advice::{Advice, HostInfo, Question, Residency, Size};
 use crossover_protocol::filter::meant;
 use crossover_protocol::settings::Settings;
 use crossover_report::report::{self, Options};
-use crossover_report::thresholds::{decision_in_words, one_and_several, thresholds};
+use crossover_report::thresholds::{decision_in_words, thresholds};
 use crossover_words::text::{visible, visible_lines};
 
 /// Decide from measured times whether an operation belongs on the GPU
@@ -32,15 +32,6 @@ pub(crate) struct Args {
         value_parser = PossibleValuesParser::new(Residency::ALL.map(Residency::name)).try_map(|name| Residency::named(&name).ok_or("no such place"))
     )]
     data: Option<Residency>,
-    /// Compare this number of GPUs with one
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = clap::value_parser!(u32).range(2..),
-        requires = "operation",
-        conflicts_with_all = ["data", "cold", "reuse"]
-    )]
-    devices: Option<u32>,
     /// Number of operations on the same data, which are moved once [default: 1]
     #[arg(
         long,
@@ -96,15 +87,13 @@ fn measured(
     arguments: &Args,
 ) -> anyhow::Result<String> {
     let operations = &advice.thresholds().operations;
-    if let Some(devices) = arguments.devices {
-        return on_several(advice, name, devices, arguments);
-    }
     let is_it = |operation: &&Operation| {
         operation.name == name || operation.title.eq_ignore_ascii_case(name)
     };
     let Some(operation) = operations.iter().find(is_it) else {
         let names = || operations.iter().map(|operation| operation.name.as_str());
-        if groups.iter().any(|group| group == name) {
+        let is_divided = || names().any(|known| known.split('/').next() == Some(name));
+        if groups.iter().any(|group| group == name) && !is_divided() {
             bail!(
                 "{name} was measured without an answer: it needs rows on the CPU and on a GPU that do the same"
             );
@@ -114,8 +103,13 @@ fn measured(
         let names = Vec::from_iter(names()).join(", ");
         bail!("no operation {name}{end} There are: {names}");
     };
+    let mut measured = operation.places.iter().map(|place| place.data);
+    let usual = Residency::default();
+    // Work on several GPUs has data on them alone.
+    let is_usual = measured.clone().any(|data| data == usual);
+    let place = measured.next().filter(|_| !is_usual).unwrap_or(usual);
     let mut question = Question::new(&operation.name, asked_size(operation, arguments)?)
-        .data(arguments.data.unwrap_or_default())
+        .data(arguments.data.unwrap_or(place))
         .reuse(arguments.reuse.unwrap_or(1));
     if arguments.cold {
         question = question.cold();
@@ -139,29 +133,4 @@ fn asked_size(operation: &Operation, arguments: &Args) -> anyhow::Result<Size> {
             operation.size
         ),
     })
-}
-
-/// The decision between `devices` GPUs and one, for each division of the work.
-fn on_several(
-    advice: &Advice,
-    name: &str,
-    devices: u32,
-    arguments: &Args,
-) -> anyhow::Result<String> {
-    let sides = Some(one_and_several(devices));
-    let is_of_it = |operation: &&Operation| {
-        let group = operation.name.split('/').next();
-        operation.sides == sides && (operation.name == name || group == Some(name))
-    };
-    let mut lines = Vec::new();
-    for operation in advice.thresholds().operations.iter().filter(is_of_it) {
-        let question = Question::new(&operation.name, asked_size(operation, arguments)?);
-        let question = question.data(Residency::Queued);
-        lines.push(decision_in_words::measured(advice, operation, &question));
-    }
-    ensure!(
-        !lines.is_empty(),
-        "{name} was not measured on {devices} GPUs: CROSSOVER_DEVICE=all cargo bench measures matmul_devices on all"
-    );
-    Ok(lines.join("\n"))
 }

@@ -9,9 +9,8 @@ use crate::device::Gpu;
 use crate::timing::{CudaError, Launch};
 use crate::workload::prepare::{choose, launches};
 use crate::workload::product::cublas::{Algorithm, CublasCall, LtProduct, Workspace};
-use crate::workload::product::few_rows;
 use crate::workload::product::shape::{Product, Shape};
-use crate::workload::product::tile;
+use crate::workload::product::{few_rows, tile};
 use crate::workload::routine::RoutineError;
 
 /// A way to compute a product, with everything fixed.

@@ -114,11 +114,6 @@ pub(crate) fn rounded(value: f64) -> f64 {
     units::significant(value, 4)
 }
 
-/// The sides of an operation that compares several GPUs with one.
-pub fn one_and_several(devices: u32) -> [String; 2] {
-    ["one GPU".to_owned(), format!("{devices} GPUs")]
-}
-
 /// The operation of a group; of a group on several GPUs one for each division of the work.
 fn operations(report: &Report, group: &GroupView) -> Vec<Operation> {
     let several = of_several(crossover_answer::of_group(&report.found, group.name));
@@ -127,7 +122,7 @@ fn operations(report: &Report, group: &GroupView) -> Vec<Operation> {
         let operation = operation(report, group, std::slice::from_ref(&answer))?;
         Some(Operation {
             name: format!("{}/{}", group.name, found.gpu),
-            sides: Some(one_and_several(found.devices?)),
+            sides: Some(["one GPU".to_owned(), format!("{} GPUs", found.devices?)]),
             first_call_ns: None,
             ..operation
         })

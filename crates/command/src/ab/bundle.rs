@@ -1,6 +1,7 @@
 //! `crossover bundle DIR [REV]`: the bench executables of a version, for `crossover ab` on a machine that has
 //! neither Rust nor the sources.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -133,9 +134,8 @@ fn write_orders(built: &Path, folder: &Path, count: u32) -> anyhow::Result<Optio
 impl Bundle {
     /// A script that runs all executables without `crossover`.
     fn script(&self) -> String {
-        let quoted = crate::quoted_for_sh;
-        let path = |path: &Path| quoted(&path.to_string_lossy());
-        let place = path(&self.place.path);
+        let quoted = |text: &OsStr| crate::quoted_for_sh(&text.to_string_lossy());
+        let place = quoted(self.place.path.as_os_str());
         let mut script = format!(
             "#!/bin/sh
 # Runs all benchmarks of this bundle: run bench [ARGUMENTS OF CRITERION]
@@ -145,33 +145,25 @@ here=$(cd -- \"$(dirname -- \"$0\")\" && pwd)
 shift
 export CRITERION_HOME=\"${{CRITERION_HOME-$PWD/criterion}}\"
 # They read files at the path where they were built.
-mkdir {place} || {{ echo {place}': it is in use; remove it' >&2; exit 2; }}
-trap 'rm -rf '{} EXIT
-mkdir -p {} {}
-ln -s \"$here/files\" {}
-ln -s \"$here/target\" {}
-",
-            quoted(&place),
-            path(self.place.tree.parent().unwrap_or(&self.place.tree)),
-            path(self.place.target().parent().unwrap_or(&self.place.path)),
-            path(&self.place.tree),
-            path(&self.place.target()),
+place={place}
+mkdir \"$place\" || {{ echo \"$place: it is in use; remove it\" >&2; exit 2; }}
+trap 'rm -rf \"$place\"' EXIT
+"
         );
+        for (folder, path) in FOLDERS.iter().zip([&self.place.tree, &self.place.target()]) {
+            let parent = path.parent().unwrap_or(path).as_os_str();
+            let [parent, path] = [parent, path.as_os_str()].map(quoted);
+            script += &format!("mkdir -p {parent}\nln -s \"$here/{folder}\" {path}\n");
+        }
         for executable in &self.executables {
             let (program, folder, environment) = executable.parts();
+            let [program, folder] = [program, folder].map(|path| quoted(path.as_os_str()));
             let variables = environment.iter().map(|(name, value)| {
-                quoted(&format!(
-                    "{}={}",
-                    name.to_string_lossy(),
-                    value.to_string_lossy()
-                )) + " "
+                let variable = [name.as_os_str(), OsStr::new("="), value];
+                quoted(&OsString::from_iter(variable)) + " "
             });
-            script += &format!(
-                "(cd {} && env {}{} --bench \"$@\")\n",
-                path(folder),
-                variables.collect::<String>(),
-                path(program)
-            );
+            let variables = String::from_iter(variables);
+            script += &format!("(cd {folder} && env {variables}{program} --bench \"$@\")\n");
         }
         script
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use walkdir::WalkDir;
 
 use crate::ab::executable::{Executable, Order};
 use crate::ab::worktree::{BuildPlace, Copies};
@@ -92,24 +93,18 @@ pub(super) fn file_name(executable: &Executable) -> &OsStr {
 }
 
 /// Copies a folder, if it is there, without what belongs to git.
-pub(super) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    let entries = match fs::read_dir(from) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    fs::create_dir_all(to)?;
-    for entry in entries {
+pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let entries = WalkDir::new(from).into_iter();
+    let entries = entries.filter_entry(|entry| entry.file_name() != ".git");
+    for entry in entries.filter(|_| from.exists()) {
         let entry = entry?;
-        let (path, to) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if entry.file_name() == ".git" {
-            continue;
-        } else if kind.is_dir() {
-            copy_folder(&path, &to)?;
-        } else if kind.is_symlink() {
-            symlink(&fs::read_link(&path)?, &to)?;
+        let to = to.join(entry.path().strip_prefix(from)?);
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&to)?;
+        } else if entry.path_is_symlink() {
+            symlink(&fs::read_link(entry.path())?, &to)?;
         } else {
-            fs::copy(&path, &to)?;
+            fs::copy(entry.path(), &to)?;
         }
     }
     Ok(())

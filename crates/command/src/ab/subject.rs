@@ -166,10 +166,13 @@ impl Version {
         rustc.envs((source.overriding.as_deref()).map(|name| ("RUSTUP_TOOLCHAIN", name)));
         let printed = child::output(&mut rustc, Duration::from_secs(60))?;
         let field = |name: &str| {
-            let mut lines = printed.stdout.lines();
-            let value = lines.find_map(|line| line.strip_prefix(name));
-            let value = value.with_context(|| format!("`rustc -vV` {}", printed.failure()));
-            value.map(str::to_owned)
+            let value = printed
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix(name));
+            value
+                .map(str::to_owned)
+                .with_context(|| format!("`rustc -vV` {}", printed.failure()))
         };
         Ok([field("rustc ")?, field("host: ")?])
     }

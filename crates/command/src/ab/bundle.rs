@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 use crate::ab::bundled::{Bundle, FOLDERS, RECORD, copy_folder, file_name};
+use crate::ab::executable::Executable;
 use crate::ab::layout::{self, Ordered, seed};
 use crate::ab::subject::Version;
 use crate::ab::worktree::{BuildPlace, Copies};
@@ -82,10 +83,9 @@ fn bundle(args: &BundleArgs) -> anyhow::Result<()> {
         fs::create_dir_all(to.parent().context("a file is in a folder")?)?;
         fs::copy(&built, to)?;
         let orders = folder.join(FOLDERS[2]).join(file_name(executable));
-        executable.fixed = match args.orders {
-            0 => Some("the bundle has one order".to_owned()),
-            count => write_orders(&built, &orders, count)?,
-        };
+        if args.orders > 0 {
+            write_orders(executable, &built, &orders, args.orders)?;
+        }
         *executable = executable.moved(std::slice::from_ref(&target)).carried();
     }
     if !args.no_files {
@@ -113,22 +113,34 @@ fn bundle(args: &BundleArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Links an executable in new orders, and returns why it keeps its order if it does.
+/// Links an executable in new orders, or says why it keeps its order.
 ///
 /// # Errors
 /// An interrupt, or that nothing can be written.
-fn write_orders(built: &Path, folder: &Path, count: u32) -> anyhow::Result<Option<String>> {
-    let ordered = match Ordered::of(built) {
+fn write_orders(
+    executable: &Executable,
+    built: &Path,
+    folder: &Path,
+    count: u32,
+) -> anyhow::Result<()> {
+    match Ordered::of(built) {
         Err(error) if child::interrupted() => return Err(error),
-        Err(error) => return Ok(Some(with_causes(error.as_ref()))),
-        Ok(ordered) => ordered,
-    };
-    fs::create_dir_all(folder)?;
-    for number in 0..count {
-        ordered.link(built, seed())?;
-        fs::copy(layout::path(built), folder.join(format!("{number:04}")))?;
+        Err(error) => {
+            let why = with_causes(error.as_ref());
+            eprintln!(
+                "note: {} has one order of functions: {why}",
+                executable.name
+            );
+        }
+        Ok(ordered) => {
+            fs::create_dir_all(folder)?;
+            for number in 0..count {
+                ordered.link(built, seed())?;
+                fs::copy(layout::path(built), folder.join(format!("{number:04}")))?;
+            }
+        }
     }
-    Ok(None)
+    Ok(())
 }
 
 impl Bundle {

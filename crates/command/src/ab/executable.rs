@@ -29,9 +29,6 @@ pub(super) struct Executable {
     /// How it is linked anew for each process; `None` where all have one order of functions.
     #[serde(skip)]
     pub(super) order: Option<Rc<Order>>,
-    /// Why a bundle has one order of its functions.
-    #[serde(default)]
-    pub(super) fixed: Option<String>,
 }
 
 /// New orders of an executable's functions.
@@ -196,7 +193,6 @@ impl Executable {
                 adds: false,
             }),
             order: None,
-            fixed: None,
         })
     }
 
@@ -207,7 +203,6 @@ impl Executable {
             program: run.into(),
             started: None,
             order: None,
-            fixed: None,
         }
     }
 

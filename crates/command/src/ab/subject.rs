@@ -441,10 +441,8 @@ pub(super) fn order_functions(
             if executable.order.is_some() {
                 continue;
             }
-            let built = match &executable.fixed {
-                Some(why) => Err(anyhow!(why.clone())),
-                None => executable.built().context("a bundle is not linked again"),
-            };
+            let built = executable.built().filter(|_| version.source.is_some());
+            let built = built.context("a bundle without orders is not linked again");
             match built.and_then(|built| Ordered::of(&built)) {
                 Ok(ordered) => executable.order = Some(Rc::new(Order::Linked(ordered))),
                 Err(error) if child::interrupted() => return Err(error),

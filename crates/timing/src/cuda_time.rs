@@ -56,7 +56,7 @@ struct Inner {
     session: Slot,
     /// See [`wait_by`](CudaTime::wait_by).
     #[cfg(feature = "profiler")]
-    wait: RefCell<Option<Wait>>,
+    own_wait: RefCell<Option<Wait>>,
 }
 
 #[cfg(feature = "profiler")]
@@ -213,7 +213,7 @@ impl CudaTime {
                 #[cfg(feature = "profiler")]
                 session: Slot::default(),
                 #[cfg(feature = "profiler")]
-                wait: RefCell::default(),
+                own_wait: RefCell::default(),
             }),
         }
     }
@@ -353,8 +353,8 @@ impl CudaTime {
     }
 
     #[cfg(feature = "profiler")]
-    pub(crate) fn wait(&self) -> &RefCell<Option<Wait>> {
-        &self.inner.wait
+    pub(crate) fn own_wait(&self) -> &RefCell<Option<Wait>> {
+        &self.inner.own_wait
     }
 }
 

@@ -317,7 +317,7 @@ impl CudaTime {
         Ok(doubts)
     }
 
-    /// The time of one iteration, ns, which is not run once before. On `submit` it is that of `wall`.
+    /// The time of one iteration, ns, which is not run once before. On `submit` and `activity` it is that of `wall`.
     #[doc(hidden)]
     pub fn once<E: Into<BoxError>>(
         &self,
@@ -328,7 +328,7 @@ impl CudaTime {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         let sample = Sample {
             clock: match clock {
-                Clock::Submit => Clock::Wall,
+                Clock::Submit | Clock::Activity => Clock::Wall,
                 other => other,
             },
             iterations: 1,

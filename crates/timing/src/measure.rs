@@ -157,7 +157,8 @@ impl CudaTime {
         #[cfg(feature = "profiler")]
         if self.session().is_taken() {
             let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
-            return (self.session()).measure(self.device(), sample, routine, plainly);
+            let wait = self.own_wait().borrow().clone();
+            return (self.session()).measure(self.device(), sample, routine, wait, plainly);
         }
         self.measure_plainly(sample, routine)
     }

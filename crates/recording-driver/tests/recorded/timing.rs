@@ -9,6 +9,7 @@ use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
 use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
+use crossover_timing::profiler::CudaProfiler;
 use crossover_timing::{
     Announce, BoxError, Clock, CudaBencherExt, CudaError, CudaTime, GateMode, Graph, Launch,
     LaunchState, Rate, TimingError, bind, open,
@@ -285,6 +286,19 @@ fn activity_stored(on: On) -> Result<(), BoxError> {
             if n % 3 == 0 { on.twice() } else { on.launch() }
         })
     });
+    // A profile waits as the clock does.
+    on.time.wait_by(|| Err::<(), _>("no wait"));
+    let profiler = CudaProfiler::new(&on.time).quiet();
+    let mut profiled = criterion(&on.time)
+        .with_profiler(profiler)
+        .profile_time(Some(Duration::from_millis(1)));
+    let profile = AssertUnwindSafe(|| {
+        profiled.bench_function("k", |b| b.iter_wall(&on.time, || on.launch()));
+    });
+    let panic = catch_unwind(profile).expect_err("the wait fails");
+    let panic = panic.downcast::<String>().expect("a sentence");
+    assert!(panic.contains("no wait"), "{panic}");
+    drop(profiled);
     drop(on);
     assert_eq!(clock("k"), Some(Clock::Activity));
     let file = sidecar::read(&results().join("k/new"), &[]).expect("a sidecar");

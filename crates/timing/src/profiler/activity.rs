@@ -34,14 +34,14 @@ impl CudaTime {
         Ok(Self::on_stream(&own_stream(ordinal)?, GateMode::Off)?)
     }
 
-    /// Has [`measure_activity`](Self::measure_activity) wait by `wait` for the work of a library that launches it from a
+    /// Has [`measure_activity`](Self::measure_activity) and profiles wait by `wait` for the work of a library that launches it from a
     /// thread of its own. It must return only when all that was asked for is done on the devices.
     ///
     /// It must not keep a clone of this clock, which would then never end. Without this, the clock waits for the primary contexts of all devices, and for the context that is current on
     /// its thread.
     pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
         let wait = move || wait().map_err(|e| TimingError::from(e.into()));
-        *self.wait().borrow_mut() = Some(Rc::new(wait));
+        *self.own_wait().borrow_mut() = Some(Rc::new(wait));
     }
 
     /// Runs `routine` `iterations` times back to back, and returns how long devices worked meanwhile, by the records
@@ -79,7 +79,7 @@ impl CudaTime {
         }
         let device = self.device().ok_or(TimingError::NoDevice { clock })?;
         self.announce(iterations)?;
-        let own_wait = self.wait().borrow().clone();
+        let own_wait = self.own_wait().borrow().clone();
         let mut wait = || match &own_wait {
             Some(wait) => wait(),
             None => Ok(self.wait_for_contexts()?),

@@ -10,6 +10,7 @@ use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{RecordingPlan, Stop, WINDOW, record};
 use super::records::KINDS;
 use super::version;
+use crate::cuda_time::Wait;
 use crate::device::{ClockedDevice, Routine, Sample};
 use crate::error::TimingError;
 use crate::prepared_launch::synchronize_context;
@@ -59,6 +60,7 @@ impl Slot {
         device: Option<&ClockedDevice>,
         sample: Sample,
         routine: Routine<'_>,
+        wait: Option<Wait>,
         plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
     ) -> Result<f64, TimingError> {
         let before = Instant::now();
@@ -69,7 +71,7 @@ impl Slot {
             return measured;
         };
         let measured =
-            measured.and_then(|ns| session.take_in(ns, device, sample, elapsed, routine));
+            measured.and_then(|ns| session.take_in(ns, device, sample, elapsed, routine, wait));
         if let Err(error) = &measured {
             let message = error.to_string();
             let failed = NoProfile::BenchmarkFailed { message };
@@ -116,10 +118,11 @@ impl Session {
         sample: Sample,
         elapsed: Duration,
         routine: Routine<'_>,
+        wait: Option<Wait>,
     ) -> Result<f64, TimingError> {
         if self.is_ready(sample.iterations, elapsed) {
             let expected_ns = elapsed.as_nanos() as f64 / sample.iterations as f64;
-            self.outcome = Some(match recorded(device, sample, expected_ns, routine) {
+            self.outcome = Some(match recorded(device, sample, expected_ns, routine, wait) {
                 Ok(recorded) => Ok(recorded),
                 Err(Stop::Recording(reason)) => Err(reason),
                 Err(Stop::Benchmark(error)) => return Err(error),
@@ -134,6 +137,7 @@ fn recorded(
     sample: Sample,
     expected_ns: f64,
     routine: Routine<'_>,
+    wait: Option<Wait>,
 ) -> Result<Recorded, Stop> {
     let device = device.ok_or(NoProfile::NoDevice)?;
     let cupti = Cupti::get()?;
@@ -143,8 +147,11 @@ fn recorded(
         launches: sample.iteration.launches(),
         cold: sample.clock == Clock::EventsCold,
     };
-    // For all streams, since a benchmark may have its own.
-    let mut wait = || Ok(synchronize_context(&device.context)?);
+    let mut wait = || match &wait {
+        Some(wait) => wait(),
+        // For all streams, since a benchmark may have its own.
+        None => Ok(synchronize_context(&device.context)?),
+    };
     let mut bench = OnDevice::new(cupti, device, &KINDS, routine, &mut wait);
     let recording = record(&mut bench, &plan)?;
     if recording.has_nothing() {

@@ -46,47 +46,6 @@ mod tests {
 
     use super::*;
 
-    /// Every name that a module uses of another one is imported, and that module comes first.
-    #[test]
-    fn each_import_is_there() {
-        let mut given: Vec<(&str, &str)> = Vec::new();
-        for (module, source) in MODULES {
-            for line in source.lines().filter(|line| line.starts_with("import ")) {
-                let (names, from) = line[7..].split_once(" from ").unwrap();
-                let from = from.trim_matches(|c: char| "\";./".contains(c));
-                let from = from.strip_suffix(".js").unwrap_or(from);
-                for name in names.trim_matches(|c: char| "{ }".contains(c)).split(", ") {
-                    assert!(
-                        given.contains(&(from, name)),
-                        "{module} takes {name} from {from}"
-                    );
-                }
-            }
-            let mut own: Vec<(&str, &str)> = Vec::new();
-            for line in source.lines() {
-                if let Some(rest) = line.strip_prefix("export const ") {
-                    own.push((module, rest.split([' ', '=']).next().unwrap()));
-                }
-            }
-            // No name of another module is used without an import.
-            for (other, name) in &given {
-                let taken = source.lines().any(|line| {
-                    line.starts_with("import ")
-                        && line.contains(&format!("{other}.js"))
-                        && line.contains(name)
-                });
-                let used = source.match_indices(&format!("{name}(")).any(|(at, _)| {
-                    !source[..at].ends_with(|c: char| c.is_alphanumeric() || c == '.')
-                });
-                assert!(
-                    taken || !used,
-                    "{module} uses {name} of {other} and does not name it"
-                );
-            }
-            given.extend(own);
-        }
-    }
-
     #[test]
     fn the_vendored_files_are_those_of_the_release() {
         let readme = include_str!("vendor/uplot/README.md");

@@ -440,13 +440,19 @@ fn numbered(name: &str) -> (String, u64) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_interval_has_the_spread_of_samples_and_of_processes() {
+    fn benchmark(id: &str, ns: &[f64], sidecar: Option<Sidecar>) -> Benchmark {
         let sampled = Sampled {
-            ns: vec![95.0, 100.0, 110.0],
+            ns: ns.to_vec(),
+            clock: sidecar.as_ref().map(|sidecar| sidecar.clock),
+            sidecar,
             ..Sampled::default()
         };
-        let mut benchmark = Benchmark::of("a/cpu/b/1", PathBuf::new(), &sampled).unwrap();
+        Benchmark::of(id, PathBuf::new(), &sampled).unwrap()
+    }
+
+    #[test]
+    fn the_interval_has_the_spread_of_samples_and_of_processes() {
+        let mut benchmark = benchmark("a/cpu/b/1", &[95.0, 100.0, 110.0], None);
         assert!((benchmark.spread.unwrap() / 0.07413 - 1.0).abs() < 1e-9);
         benchmark.interval_ns = Some((90.0, 120.0));
         benchmark.between_processes = 0.1;
@@ -466,13 +472,7 @@ mod tests {
             sidecar.role.launches = Some(launches);
             let counted = counted.map(|n| ("launches".to_owned(), n));
             sidecar.extra = counted.into_iter().collect();
-            let sampled = Sampled {
-                ns: vec![median_ns],
-                clock: Some(clock),
-                sidecar: Some(sidecar),
-                ..Sampled::default()
-            };
-            let benchmark = Benchmark::of("a/gpu/b/1", PathBuf::new(), &sampled).unwrap();
+            let benchmark = benchmark("a/gpu/b/1", &[median_ns], Some(sidecar));
             let deviation = benchmark.deviation(&BetweenProcesses::default());
             (deviation * 1e4).round() / 1e4
         };
@@ -501,13 +501,7 @@ mod tests {
             let mut sidecar = Sidecar::of(&id, Clock::Wall);
             sidecar.run = format!("run {run}");
             sidecar.role.answers = run == 2;
-            let sampled = Sampled {
-                ns: vec![1.0],
-                clock: Some(Clock::Wall),
-                sidecar: Some(sidecar),
-                ..Sampled::default()
-            };
-            Benchmark::of(&id, PathBuf::new(), &sampled).unwrap()
+            benchmark(&id, &[1.0], Some(sidecar))
         });
         points.reverse();
         let first = Series::of(points.into()).only(&|b| b.size == 1).unwrap();

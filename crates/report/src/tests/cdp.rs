@@ -15,9 +15,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Keys with their codes.
-const KEYS: [(&str, u32); 3] = [("End", 35), ("Home", 36), ("ArrowRight", 39)];
-
 pub(crate) type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Where Chromium is installed, by the names it goes by.
@@ -152,16 +149,10 @@ impl Browser {
         self.loaded()
     }
 
-    /// Presses a key, and lets the page draw.
+    /// Presses a key on the focused element, and lets the page draw.
     pub(crate) fn press(&mut self, key: &str) -> Driven {
-        // By its code the browser knows what else a key does, such as scroll.
-        let code = KEYS.iter().find(|(name, _)| *name == key);
-        let (_, code) = code.ok_or("a key without a code")?;
-        for kind in ["keyDown", "keyUp"] {
-            let event =
-                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
-            self.call("Input.dispatchKeyEvent", event)?;
-        }
+        let event = format!("new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}})");
+        self.eval(&format!("document.activeElement.dispatchEvent({event})"))?;
         self.drawn()
     }
 

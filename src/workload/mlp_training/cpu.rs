@@ -116,7 +116,12 @@ wide! {
 }
 
 /// The mean loss of the rows, and its gradient with respect to the logits.
-fn cross_entropy(threads: &Threads, logits: &[f32], labels: &[u32], gradient: &mut [f32]) -> f32 {
+pub(super) fn cross_entropy(
+    threads: &Threads,
+    logits: &[f32],
+    labels: &[u32],
+    gradient: &mut [f32],
+) -> f32 {
     let share = 1.0 / labels.len() as f32;
     let task = rows_per_task(CLASSES);
     let mut sums = vec![0.0f64; labels.len().div_ceil(task)];

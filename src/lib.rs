@@ -29,7 +29,7 @@
 //! | [`device`] | an opened GPU: memory, kernels compiled at run time, graphs |
 //! | [`workload`] | the traits, routines made of closures or of steps, and the suite's own operations |
 //! | [`suite`] | groups, their sizes, tests of them, and the `main` of a bench executable |
-//! | [`ceilings`] | the kernels that measure the limits of a device |
+//! | [`limits`] | the kernels that measure the limits of a device |
 //!
 //! The suite's own operations, the submodules of [`workload`], are public for the benchmarks and
 //! tests of this package, and change with them.
@@ -38,8 +38,8 @@
 pub use crossover_results::model;
 pub use crossover_timing as timing;
 
-pub mod ceilings;
 pub mod device;
+pub mod limits;
 mod package;
 pub mod suite;
 pub mod workload;

@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
         self.check_memory()?;
         self.check_duration()?;
         if self.run.arguments.saves {
-            (self.spent).on(Activity::Ceilings, || self.run.measure_limits(self.row))?;
+            (self.spent).on(Activity::Limits, || self.run.measure_limits(self.row))?;
         }
         self.verify_untimed()?;
         let mut prepared = self.prepare()?;

@@ -334,7 +334,7 @@ mod tests {
     use crate::device::kernel::Source;
 
     #[test]
-    fn ceilings_that_are_too_low_are_named_with_what_exceeds_them() {
+    fn limits_that_are_too_low_are_named_with_what_exceeds_them() {
         let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
         assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
     }

@@ -1,8 +1,8 @@
 //! Measurements of a run beside its benchmarks: the limits of the machine, and the background load.
 
-use crate::ceilings::measured::Effort;
-use crate::ceilings::{cpu, gpu};
-use crate::model::record::{Ceiling, RunRecord};
+use crate::limits::measured::Effort;
+use crate::limits::{cpu, gpu};
+use crate::model::record::{MeasuredLimit, RunRecord};
 use crate::suite::arguments::Arguments;
 use crate::suite::group::AnyRow;
 use crate::suite::host::Host;
@@ -12,7 +12,7 @@ use crossover_protocol::settings::{Settings, SizeSet};
 use crossover_words::units;
 
 /// If an earlier run exceeds a limit by this factor, the machine was less busy then.
-const CEILING_EXCEEDED_BY: f64 = 1.5;
+const LIMIT_EXCEEDED_BY: f64 = 1.5;
 
 /// The limits and the background load of a run so far.
 pub(super) struct LimitsAndLoad {
@@ -61,7 +61,7 @@ impl LimitsAndLoad {
             eprintln!("note: {disturbance}");
         }
         if let Some(effort) = self.effort {
-            self.say("measuring the CPU's ceilings");
+            self.say("measuring the CPU's limits");
             cpu::measure(effort, record);
         }
     }
@@ -77,7 +77,7 @@ impl LimitsAndLoad {
         let is_first_on_gpu = row.is_gpu() && !self.has_gpu_limits;
         if is_first_on_gpu {
             self.has_gpu_limits = true;
-            self.say("measuring the GPU's ceilings");
+            self.say("measuring the GPU's limits");
             let (gpu, time) = (machine.gpu()?, &machine.time);
             time.wake()?;
             if let Some(reason) = time.gate_off_reason() {
@@ -105,7 +105,7 @@ impl LimitsAndLoad {
         };
         // Other work on a shared host may have lowered them before.
         for why in ["", ", since an earlier run exceeds them"] {
-            self.say(&format!("measuring the CPU's ceilings again{why}"));
+            self.say(&format!("measuring the CPU's limits again{why}"));
             cpu::measure(effort, record);
             found = exceeded(record, earlier);
             if found.is_empty() {
@@ -173,18 +173,17 @@ fn exceeded(record: &RunRecord, earlier: &[RunRecord]) -> Vec<String> {
     };
     let is_same_cpu = |run: &&RunRecord| cpu(run) == cpu(record);
     let runs: Vec<&RunRecord> = earlier.iter().filter(is_same_cpu).collect();
-    let ceilings = record.ceilings.iter();
-    let of_cpu = ceilings.filter(|(name, _)| name.starts_with("cpu_"));
-    let exceeded = of_cpu.filter_map(|(name, Ceiling { value, unit, .. })| {
-        let of = |run: &&RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
+    let of_cpu = (record.limits.iter()).filter(|(name, _)| name.starts_with("cpu_"));
+    let exceeded = of_cpu.filter_map(|(name, MeasuredLimit { value, unit, .. })| {
+        let of = |run: &&RunRecord| Some((run.limits.get(name)?.value, run.run.clone()));
         let earlier = runs.iter().filter_map(of);
         let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (best > CEILING_EXCEEDED_BY * value).then(|| {
+        (best > LIMIT_EXCEEDED_BY * value).then(|| {
             format!(
                 "{name} is {} and was {} in the run {run}, so shares of this limit are too high: run again when \
                  the machine is idle",
-                units::ceiling(*value, unit),
-                units::ceiling(best, unit)
+                units::limit(*value, unit),
+                units::limit(best, unit)
             )
         })
     });

@@ -396,7 +396,7 @@ impl Run {
                 eprintln!("note: {disturbance}");
             }
         }
-        journal.spent.add(Activity::Ceilings, begun.elapsed());
+        journal.spent.add(Activity::Limits, begun.elapsed());
         limits_and_load.say(&format!("time: {}", journal.spent.in_words()));
         journal.complete();
         true

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crossover_machine::{Monitor, monitor::Watch};
 use crossover_results::analysis::peak::flop_per_clock;
-use crossover_suite::ceilings::fma_rate;
 use crossover_suite::device::Gpu;
+use crossover_suite::limits::fma_rate;
 use crossover_suite::model::Format;
 use crossover_suite::timing::{CudaTime, GateMode};
 use crossover_suite::workload::RoutineError;

@@ -45,7 +45,7 @@ fn devices() -> (State, [Of; 2]) {
 
 /// The kernel `read_again` of the current device.
 fn read_again(state: &mut State) -> Outcome<u64> {
-    let image = format!("{COMPILED}ceilings.cu\0");
+    let image = format!("{COMPILED}limits.cu\0");
     let module = cuModuleLoadData(state, image.as_ptr().cast())?;
     cuModuleGetFunction(state, module, c"read_again".as_ptr())
 }

@@ -242,7 +242,7 @@ fn roofs(report: &Report, rows: &[(&MachineResults, &Series)], work: RateKind) -
                 add(Device::Gpu, &label, Some(peak));
             }
             for name in ["cpu_fma_all", "cpu_fma_1"] {
-                add(Device::Cpu, limits::words(name), host.ceiling(name));
+                add(Device::Cpu, limits::words(name), host.limit(name));
             }
         }
         RateKind::Bytes => {

@@ -138,7 +138,7 @@ pub fn figure(key: &str, value: f64) -> String {
 }
 
 /// A measured limit in its own unit.
-pub fn ceiling(value: f64, unit: &str) -> String {
+pub fn limit(value: f64, unit: &str) -> String {
     match unit {
         "ns" => time(value),
         _ => rate(value, unit),

@@ -87,8 +87,8 @@ fn a_run_leaves_its_files() {
     assert_eq!(record.arguments, line.split(' ').collect::<Vec<_>>());
     assert_eq!(record.size_set, "quick");
     assert!(record.finished.is_some() && record.failed.is_empty());
-    for ceiling in ["cpu_fma_1", "cpu_fma_all"] {
-        assert!(record.ceilings[ceiling].value > 1e8, "{ceiling}");
+    for limit in ["cpu_fma_1", "cpu_fma_all"] {
+        assert!(record.limits[limit].value > 1e8, "{limit}");
     }
     for curve in ["cpu_read", "cpu_copy"] {
         let mut points = record.curves[curve].points.iter();

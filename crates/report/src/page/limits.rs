@@ -21,7 +21,7 @@ const CURVES: [(&str, &str, Paint); 4] = [
 ];
 
 pub(super) fn section(report: &Report) -> Markup {
-    let has = |m: &&MachineResults| !m.limits.ceilings.is_empty() || !m.limits.curves.is_empty();
+    let has = |m: &&MachineResults| !m.limits.measured.is_empty() || !m.limits.curves.is_empty();
     html! {
         section #limits {
             p {
@@ -32,7 +32,7 @@ pub(super) fn section(report: &Report) -> Markup {
             }
             @for machine in report.machines().filter(has) {
                 @if report.reference.is_some() { h2 { (machine.hardware()) } }
-                (ceilings(&machine.limits, &machine.hardware()))
+                (measured(&machine.limits, &machine.hardware()))
                 (bandwidth(&machine.limits))
             }
             @if !report.machines().any(|m| has(&m)) {
@@ -42,14 +42,14 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-fn ceilings(limits: &Limits, whose: &str) -> Markup {
+fn measured(limits: &Limits, whose: &str) -> Markup {
     let columns = [text("Limit"), number("Measured"), text("How")];
-    let rows = limits.ceilings.iter().filter_map(|(name, ceiling)| {
-        let value = units::ceiling(limits.ceiling(name)?, &ceiling.unit);
-        Some([words(name), &value, &ceiling.method].map(Render::render))
+    let rows = limits.measured.iter().filter_map(|(name, limit)| {
+        let value = units::limit(limits.limit(name)?, &limit.unit);
+        Some([words(name), &value, &limit.method].map(Render::render))
     });
     let label = format!("Measured limits, {whose}");
-    table(&label, "plain ceilings", &columns, rows)
+    table(&label, "plain limits", &columns, rows)
 }
 
 fn bandwidth(limits: &Limits) -> Markup {

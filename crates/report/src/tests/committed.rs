@@ -38,7 +38,7 @@ pub(crate) fn without_gpu(groups: &[&str]) -> StoredResults {
     for run in &mut results.runs {
         run.environment.gpu = None;
         run.confirmations.clear();
-        run.ceilings.retain(|name, _| name.starts_with("cpu_"));
+        run.limits.retain(|name, _| name.starts_with("cpu_"));
         run.curves.retain(|name, _| name.starts_with("cpu_"));
     }
     results

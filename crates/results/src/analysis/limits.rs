@@ -1,6 +1,6 @@
 //! The share of the machine's limits that a benchmark reaches.
 //!
-//! A benchmark is compared with the limits that its own run measured ([`RunRecord::ceilings`],
+//! A benchmark is compared with the limits that its own run measured ([`RunRecord::limits`],
 //! [`RunRecord::curves`]) on its own device. Of those that apply, the nearest binds:
 //!
 //! | work | against |
@@ -41,7 +41,7 @@
 //! A result that exceeds a limit by more than noise ([`NOISE`]) shows that the limit was measured too
 //! low or that the work is less than was declared, and has no share ([`Share::fraction`]).
 //!
-//! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
+//! [`RunRecord::limits`]: crate::model::record::RunRecord::limits
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
 
 use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
@@ -173,17 +173,13 @@ fn nearest<'a>(
     }
     let limits = limits_of(benchmark)?;
     let flop = |limit, name| {
-        // A vector holds half as many float64, and the ceiling is of f32.
+        // A vector holds half as many float64, and the limit is of f32.
         let lanes = match series.role.format {
             Format::F64 => 0.5,
             _ => 1.0,
         };
         let rate = rate(benchmark, benchmark.cost.flop)?;
-        Share::of(
-            Limit::Compute,
-            limit,
-            rate / (lanes * limits.ceiling(name)?),
-        )
+        Share::of(Limit::Compute, limit, rate / (lanes * limits.limit(name)?))
     };
     let candidates = match (series.device, series.crosses_link()) {
         // The memory's limits are those of one device.
@@ -248,7 +244,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) ->
         Clock::EventsGated | Clock::EventsCold => "empty_kernel",
         _ => "launch_latency",
     };
-    let each = machine.ceiling_of(benchmark, each)?;
+    let each = machine.limit_of(benchmark, each)?;
     let count = f64::from(benchmark.cost.launches?);
     let share = count * each / benchmark.median_ns;
     Share::of(Limit::Launch, "launches", share.min(1.0)).filter(|_| share > 0.0)
@@ -321,7 +317,7 @@ pub fn impossible(series: &Series, limits: &Limits) -> Option<String> {
 /// The peak of a role's arithmetic at an SM clock, or at the highest one, FLOP/s.
 pub fn peak(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
     let measured = || match role.format {
-        Format::F32 => limits.ceiling("gpu_fma"),
+        Format::F32 => limits.limit("gpu_fma"),
         _ => None,
     };
     of_table(role, clock_mhz, limits).or_else(measured)
@@ -425,7 +421,7 @@ fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
 pub fn link_ns(bytes: LinkBytes, limits: &Limits) -> Option<f64> {
     let way = |bytes: f64, rate| match bytes {
         0.0 => Some(0.0),
-        bytes => Some(bytes / limits.ceiling(rate)? * 1e9),
+        bytes => Some(bytes / limits.limit(rate)? * 1e9),
     };
     let up = way(bytes.to_device, "h2d_pinned")?;
     positive(up.max(way(bytes.to_host, "d2h_pinned")?))

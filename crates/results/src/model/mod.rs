@@ -16,7 +16,7 @@ pub use cost::{Cost, LinkBytes};
 pub use environment::{Cpu, Environment, FurtherGpu, GpuInfo, GpuLink, PcieLink};
 pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, DeviceState, Energy, Failure,
+    BandwidthCurve, BandwidthPoint, Confirmation, DeviceState, Energy, Failure, MeasuredLimit,
     PairedTimes, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, TelemetryEvent, TelemetryEventKind,
     Verified,
 };

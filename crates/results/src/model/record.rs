@@ -146,7 +146,7 @@ pub struct Failure {
 
 /// A limit of the machine, or a rate that a library reaches, as the suite measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ceiling {
+pub struct MeasuredLimit {
     /// Median of the measurement, in `unit`.
     pub value: f64,
     /// `B/s`, `FLOP/s` or `ns`.
@@ -210,7 +210,7 @@ pub struct BandwidthPoint {
     pub rate: f64,
 }
 
-/// One run of the suite: the machine, its measured ceilings, and what was left out.
+/// One run of the suite: the machine, its measured limits, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// [`SCHEMA`] of the writer.
@@ -230,8 +230,9 @@ pub struct RunRecord {
     pub environment: Environment,
     /// The groups of the executable, in their order, whether or not they were run.
     pub groups: Vec<GroupInfo>,
-    /// Measured ceilings by name (`gpu_fma`, `h2d_pinned`, …).
-    pub ceilings: BTreeMap<String, Ceiling>,
+    /// Measured limits by name (`gpu_fma`, `h2d_pinned`, …).
+    #[serde(rename = "ceilings")]
+    pub limits: BTreeMap<String, MeasuredLimit>,
     /// The answers of child processes to the questions of the groups; empty if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmations: Vec<Confirmation>,
@@ -251,7 +252,7 @@ pub struct RunRecord {
     pub skipped: Vec<Skip>,
     /// Failed benchmarks.
     pub failed: Vec<Failure>,
-    /// Digest of the confirmations, ceilings and curves, which decide answers; empty in the record of a
+    /// Digest of the confirmations, limits and curves, which decide answers; empty in the record of a
     /// machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
@@ -262,7 +263,8 @@ pub struct RunRecord {
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     /// The machine's limits.
-    Ceilings,
+    #[serde(rename = "ceilings")]
+    Limits,
     /// Inputs, routines, their verification before and after the samples, the files of the results.
     SetUp,
     /// Checks of GPU benchmarks besides their results.
@@ -283,7 +285,7 @@ impl Activity {
     /// In a few words.
     pub fn words(self) -> &'static str {
         match self {
-            Activity::Ceilings => "ceilings",
+            Activity::Limits => "limits",
             Activity::SetUp => "set-up and verification",
             Activity::Checks => "checks",
             Activity::Launches => "keeping launches short",

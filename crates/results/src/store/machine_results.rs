@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::model::environment::{Environment, GpuInfo};
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
-use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::model::record::{BandwidthCurve, Confirmation, Failure, MeasuredLimit, RunRecord, Skip};
 use crate::statistics::between_processes::BetweenProcesses;
 use crate::statistics::positive;
 use crate::store::curves::{Benchmark, Group, gather};
@@ -57,7 +57,7 @@ pub struct MachineResults {
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// By name.
-    pub ceilings: BTreeMap<String, Ceiling>,
+    pub measured: BTreeMap<String, MeasuredLimit>,
     /// Bandwidth over the working set by name.
     pub curves: BTreeMap<String, BandwidthCurve>,
     /// The GPU that they are of.
@@ -68,15 +68,15 @@ impl Limits {
     /// The limits of a run.
     pub fn of(run: &RunRecord) -> Self {
         Self {
-            ceilings: run.ceilings.clone(),
+            measured: run.limits.clone(),
             curves: run.curves.clone(),
             gpu: run.environment.gpu.clone(),
         }
     }
 
-    /// A ceiling by name, where it is a sound number.
-    pub fn ceiling(&self, name: &str) -> Option<f64> {
-        positive(self.ceilings.get(name)?.value)
+    /// A limit by name, where it is a sound number.
+    pub fn limit(&self, name: &str) -> Option<f64> {
+        positive(self.measured.get(name)?.value)
     }
 
     /// For each device the limits of the newest run that measured any; the oldest run comes first.
@@ -84,14 +84,13 @@ impl Limits {
         let mut newest = Self::default();
         for device in [Device::Cpu, Device::Gpu] {
             let is_of = |name: &String| name.starts_with("cpu_") == (device == Device::Cpu);
-            let measured =
-                |run: &&RunRecord| run.ceilings.keys().chain(run.curves.keys()).any(is_of);
+            let measured = |run: &&RunRecord| run.limits.keys().chain(run.curves.keys()).any(is_of);
             if let Some(run) = runs.iter().rfind(measured) {
                 let of_run = Self::of(run);
-                let ceilings = of_run.ceilings.into_iter();
+                let measured = of_run.measured.into_iter();
                 newest
-                    .ceilings
-                    .extend(ceilings.filter(|(name, _)| is_of(name)));
+                    .measured
+                    .extend(measured.filter(|(name, _)| is_of(name)));
                 let curves = of_run.curves.into_iter();
                 newest.curves.extend(curves.filter(|(name, _)| is_of(name)));
                 newest.gpu = of_run.gpu.filter(|_| device == Device::Gpu);
@@ -342,9 +341,9 @@ impl MachineResults {
         self.limits_by_run.get(benchmark.run.as_ref()?)
     }
 
-    /// A ceiling that the run of a benchmark measured.
-    pub(crate) fn ceiling_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
-        self.limits_of(benchmark)?.ceiling(name)
+    /// A limit that the run of a benchmark measured.
+    pub(crate) fn limit_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
+        self.limits_of(benchmark)?.limit(name)
     }
 
     /// The GPU's name, else the CPU's, else the folder's.

@@ -39,7 +39,7 @@ pub fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
 
 /// The digest of what decides answers.
 fn digest_of(run: &RunRecord) -> String {
-    let decides = serde_json::to_vec(&(&run.confirmations, &run.ceilings, &run.curves));
+    let decides = serde_json::to_vec(&(&run.confirmations, &run.limits, &run.curves));
     decides.map_or_else(|_| String::new(), |text| digest(&text))
 }
 
@@ -48,7 +48,7 @@ fn check(run: &mut RunRecord) -> bool {
     let is_sound = run.digest.is_empty() || run.digest == digest_of(run);
     if !is_sound {
         run.confirmations.clear();
-        run.ceilings.clear();
+        run.limits.clear();
         run.curves.clear();
     }
     is_sound
@@ -142,8 +142,7 @@ mod tests {
                 panic!("{at}: {problems:?}")
             };
             assert!(problem.what.ends_with("a.json"), "{problem:?}");
-            let decides =
-                |run: &RunRecord| !run.confirmations.is_empty() || !run.ceilings.is_empty();
+            let decides = |run: &RunRecord| !run.confirmations.is_empty() || !run.limits.is_empty();
             assert!(!runs.iter().any(decides), "{at}");
         }
     }

@@ -4,9 +4,9 @@
 pub(super) mod compile;
 pub(super) mod table;
 
-use crossover_suite::ceilings::CEILINGS;
 use crossover_suite::device::kernel::{Cubin, Source};
 use crossover_suite::device::libraries;
+use crossover_suite::limits::LIMITS;
 
 use crate::groups;
 
@@ -16,7 +16,7 @@ fn sources() -> Vec<&'static Source> {
         .iter()
         .flat_map(|group| group.kernels())
         .copied()
-        .chain([&CEILINGS])
+        .chain([&LIMITS])
         .collect();
     sources.sort_by_key(|source| source.name);
     sources.dedup_by(|a, b| std::ptr::eq(*a, *b));

@@ -97,7 +97,7 @@ pub(crate) fn answers_of_several_processes() {
         Activity::Samples,
         Activity::Analysis,
         Activity::Confirming,
-        Activity::Ceilings,
+        Activity::Limits,
     ] {
         assert!(run.activities[&activity] > 0.0, "{:?}", run.activities);
     }

@@ -126,13 +126,13 @@ pub(crate) fn a_busy_host() {
     holds(&sidecar["notes"].to_string(), marked);
 }
 
-/// An earlier run of the same machine met ceilings ten times as high.
-pub(crate) fn ceilings_below_those_of_an_earlier_run() {
+/// An earlier run of the same machine met limits ten times as high.
+pub(crate) fn limits_below_those_of_an_earlier_run() {
     let suite = Suite::measured();
     let mut earlier = suite.records().remove(0);
     earlier.run = "20260102T030405Z-1".to_owned();
     earlier.started = "2026-01-02T03:04:05Z".to_owned();
-    earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
+    earlier.limits.get_mut("cpu_fma_all").unwrap().value *= 10.0;
     // A record without a digest counts as it is.
     earlier.digest.clear();
     let path = suite.root.join("runs/20260102T030405Z-1.json");

@@ -24,7 +24,7 @@ tests! {
     Beside files::a_folder_whose_name_is_no_text,
     Beside files::two_runs_in_one_folder,
     Beside files::output_that_cannot_be_written,
-    Beside files::ceilings_below_those_of_an_earlier_run,
+    Beside files::limits_below_those_of_an_earlier_run,
     Beside files::records_that_are_missing_or_lead_elsewhere,
     Alone files::a_busy_host,
     Beside signals::a_closed_pipe,

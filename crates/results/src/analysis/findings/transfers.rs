@@ -47,7 +47,7 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
         true => String::new(),
         false => format!("; {}", others.join(", ")),
     };
-    let link = context.machine.ceiling_of(up, "h2d_pinned");
+    let link = context.machine.limit_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
     let of_link = worth.map_or(String::new(), |bytes| {
         format!(

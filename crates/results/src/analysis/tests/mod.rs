@@ -32,7 +32,7 @@ use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::rate::{self, RateKind};
 use crate::analysis::{limits, reuse, telemetry};
 use crate::model::id::Id;
-use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
+use crate::model::record::{BandwidthCurve, BandwidthPoint, MeasuredLimit, RunRecord};
 use crate::model::role::Role;
 use crate::model::{Energy, LinkBytes, Sidecar};
 use crate::model::{TelemetryEvent, TelemetryEventKind};
@@ -68,7 +68,7 @@ fn fresh(second: usize) -> RunRecord {
     RunRecord {
         run: format!("run {second}"),
         started: format!("2026-01-02T03:04:{second:02}Z"),
-        ceilings: BTreeMap::new(),
+        limits: BTreeMap::new(),
         curves: BTreeMap::new(),
         confirmations: Vec::new(),
         ..RECORD.runs[0].clone()
@@ -148,12 +148,12 @@ impl Fixture {
                 gpu.compute_capability = (major.parse().ok()?, minor.parse().ok()?);
             }
             ["ceiling", name, value, unit] => {
-                let ceiling = Ceiling {
+                let limit = MeasuredLimit {
                     value: number(value)?,
                     unit: unit.into(),
                     method: String::new(),
                 };
-                self.run().ceilings.insert(name.into(), ceiling);
+                self.run().limits.insert(name.into(), limit);
             }
             ["curve", name, ref points @ ..] => {
                 let point = |point| {
@@ -301,7 +301,7 @@ fn check(text: &str) {
             "limit" => {
                 let (name, value) = rest.split_once(' ').unwrap();
                 let curve = || Some(machine.limits.curves.get(name)?.points.len() as f64);
-                let limit = machine.limits.ceiling(name).or_else(curve);
+                let limit = machine.limits.limit(name).or_else(curve);
                 assert_eq!(limit, value.parse().ok(), "{name}");
             }
             "answer" => assert_eq!(answers::words(&machine), rest),

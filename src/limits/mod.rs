@@ -1,7 +1,7 @@
 //! The measured limits of the machine. Every share of a limit refers to these, and on the GPU to
 //! [`flop_per_clock`](crossover_results::analysis::peak::flop_per_clock) times the clock that NVML reads.
 //!
-//! | ceiling | unit | what |
+//! | limit | unit | what |
 //! | --- | --- | --- |
 //! | `gpu_fma` | FLOP/s | f32 fused multiply-adds in registers |
 //! | `h2d_pinned`, `d2h_pinned` | B/s | copy between pinned host memory and the device |
@@ -18,4 +18,4 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod measured;
 
-pub use gpu::{CEILINGS, fma_rate};
+pub use gpu::{LIMITS, fma_rate};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::record::{BandwidthCurve, BandwidthPoint, Ceiling, RunRecord};
+use crate::model::record::{BandwidthCurve, BandwidthPoint, MeasuredLimit, RunRecord};
 
 /// How long the CPU's limits are measured, before the first benchmark and again after the last. The
 /// best repetition counts: other work on a CPU only slows it, and a limit must not be exceeded.
@@ -40,12 +40,12 @@ impl Effort {
 /// not be exceeded.
 pub(super) fn raise(record: &mut RunRecord, name: &str, value: f64, unit: &str, method: String) {
     let unit = unit.to_owned();
-    let new = Ceiling {
+    let new = MeasuredLimit {
         value: 0.0,
         unit,
         method,
     };
-    let slot = record.ceilings.entry(name.to_owned()).or_insert(new);
+    let slot = record.limits.entry(name.to_owned()).or_insert(new);
     slot.value = slot.value.max(value);
 }
 
@@ -86,7 +86,7 @@ mod tests {
         };
         measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]);
         measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]);
-        assert_eq!(record.ceilings["cpu_fma_1"].value, 2e9);
+        assert_eq!(record.limits["cpu_fma_1"].value, 2e9);
         let points = record.curves["cpu_read"].points.iter();
         let points: Vec<(u64, f64)> = points.map(|point| (point.bytes, point.rate)).collect();
         assert_eq!(points, [(1 << 10, 7e9), (1 << 20, 5e9), (1 << 30, 3e9)]);

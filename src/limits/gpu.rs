@@ -5,10 +5,10 @@ use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, DevicePtrMut, result};
 
 use crossover_results::statistics::median::median;
 
-use crate::ceilings::measured::{raise, raise_curve};
 use crate::device::copies_and_events;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{CompileError, Source};
+use crate::limits::measured::{raise, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crate::timing::{BoxError, Called, Clock, CudaError, CudaTime, Launch, TimingError};
 
@@ -96,7 +96,7 @@ fn link(
 }
 
 /// The kernels that measure the device's limits.
-pub static CEILINGS: Source = Source::new("ceilings.cu", include_str!("../../kernels/ceilings.cu"));
+pub static LIMITS: Source = Source::new("limits.cu", include_str!("../../kernels/limits.cu"));
 
 /// The smallest working set of the curves.
 const SMALLEST: usize = 256 << 10;
@@ -145,7 +145,7 @@ pub(super) fn typical(
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
 pub fn fma_rate(gpu: &Gpu, time: &CudaTime) -> Result<f64, BoxError> {
-    let function = gpu.function(&CEILINGS, "fma_chains")?;
+    let function = gpu.function(&LIMITS, "fma_chains")?;
     Ok(multiply_add(gpu, time, function)?)
 }
 
@@ -175,7 +175,7 @@ fn suite_kernels(
     memory: usize,
     record: &mut RunRecord,
 ) -> Result<(), TimingError> {
-    let kernel = |name| match gpu.function(&CEILINGS, name) {
+    let kernel = |name| match gpu.function(&LIMITS, name) {
         Ok(function) => Ok(Some(function)),
         Err(error) if error.is::<CompileError>() => Ok(None),
         Err(error) => Err(TimingError::from(error)),

@@ -146,80 +146,55 @@ mod tests {
 
     #[test]
     fn the_bound_of_the_time_is_named() {
-        let summary = |busy_ns, kernels_ns, copies_ns, hidden_ns| Summary {
-            unrecorded_ns: 1000.0,
-            busy_ns,
-            kernels_ns,
-            copies_ns,
-            hidden_ns,
-            ..Summary::default()
-        };
-        let one = rows(&[(kernel("a"), 1000.0)]);
+        // Busy, kernels, copies and copies behind kernels, of 1,000 ns.
+        let is =
+            |[busy, kernels, copies, hidden]: [u32; 4], works: &[(Work, f64)], expected: &str| {
+                let summary = Summary {
+                    unrecorded_ns: 1000.0,
+                    busy_ns: busy.into(),
+                    kernels_ns: kernels.into(),
+                    copies_ns: copies.into(),
+                    hidden_ns: hidden.into(),
+                    ..Summary::default()
+                };
+                let named = sentence(&summary, &rows(works), "launches");
+                assert_eq!(named, expected);
+            };
+        let [a, b, c] = ["a", "b", "c"].map(|name| move |ns| (kernel(name), ns));
         let copy = |from, to, ns| (Work::Copy { from, to, bytes: 1 }, ns);
-        let (pinned, device, pageable) = (Place::Pinned, Place::Device, Place::Pageable);
-        let copied = |to, ns| rows(&[(kernel("a"), 1000.0 - ns), copy(pinned, to, ns)]);
-        for (summary, rows, expected) in [
-            (
-                summary(1000.0, 1000.0, 0.0, 0.0),
-                one.clone(),
-                "one kernel, 100 %",
-            ),
-            (
-                summary(950.0, 950.0, 0.0, 0.0),
-                rows(&[
-                    (kernel("a"), 400.0),
-                    (kernel("b"), 300.0),
-                    (kernel("c"), 300.0),
-                ]),
-                "3 kernels, the longest 40 %",
-            ),
-            (
-                summary(700.0, 700.0, 0.0, 0.0),
-                rows(&[(kernel("a"), 700.0), (kernel("b"), 300.0)]),
-                "mostly one of 2 kernels, 70 %; idle 30 %: launches",
-            ),
-            (
-                summary(280.0, 280.0, 0.0, 0.0),
-                one,
-                "idle 72 %: bound by launches",
-            ),
-            (
-                summary(1000.0, 390.0, 610.0, 0.0),
-                copied(device, 610.0),
-                "61 % copies: bound by the link",
-            ),
-            (
-                summary(1000.0, 460.0, 900.0, 360.0),
-                copied(device, 660.0),
-                "90 % copies, 40 % of them behind kernels: bound by the link",
-            ),
-            (
-                summary(1000.0, 390.0, 610.0, 0.0),
-                rows(&[(kernel("a"), 390.0), copy(device, device, 610.0)]),
-                "61 % copies: bound by the device's memory",
-            ),
-            // A kernel all the time, and copies hidden behind it.
-            (
-                summary(1000.0, 1000.0, 400.0, 400.0),
-                copied(device, 290.0),
-                "one kernel, 71 %; copies hidden behind kernels",
-            ),
-            (
-                summary(1000.0, 100.0, 0.0, 0.0),
-                rows(&[(kernel("a"), 100.0), (Work::Set { bytes: 1 }, 900.0)]),
-                "90 % memory sets: bound by the device's memory",
-            ),
-            (
-                summary(0.0, 0.0, 0.0, 0.0),
-                Vec::new(),
-                "nothing ran on the device",
-            ),
-        ] {
-            assert_eq!(sentence(&summary, &rows, "launches"), expected);
-        }
-        let ordinary = summary(1000.0, 390.0, 610.0, 0.0);
-        let ordinary = sentence(&ordinary, &copied(pageable, 610.0), "launches");
-        assert!(ordinary.contains("ordinary host memory"), "{ordinary}");
+        let up = |ns| [a(1000.0 - ns), copy(Place::Pinned, Place::Device, ns)];
+        let (link, memory) = ("bound by the link", "bound by the device's memory");
+        is([1000, 1000, 0, 0], &[a(1000.0)], "one kernel, 100 %");
+        let three = [a(400.0), b(300.0), c(300.0)];
+        is([950, 950, 0, 0], &three, "3 kernels, the longest 40 %");
+        let mostly = "mostly one of 2 kernels, 70 %; idle 30 %: launches";
+        is([700, 700, 0, 0], &[a(700.0), b(300.0)], mostly);
+        let idle = "idle 72 %: bound by launches";
+        is([280, 280, 0, 0], &[a(1000.0)], idle);
+        let copies = format!("61 % copies: {link}");
+        is([1000, 390, 610, 0], &up(610.0), &copies);
+        let partly = format!("90 % copies, 40 % of them behind kernels: {link}");
+        is([1000, 460, 900, 360], &up(660.0), &partly);
+        let on_device = [a(390.0), copy(Place::Device, Place::Device, 610.0)];
+        let copies = format!("61 % copies: {memory}");
+        is([1000, 390, 610, 0], &on_device, &copies);
+        // A kernel all the time, and copies hidden behind it.
+        let hidden = "one kernel, 71 %; copies hidden behind kernels";
+        is([1000, 1000, 400, 400], &up(290.0), hidden);
+        let sets = [a(100.0), (Work::Set { bytes: 1 }, 900.0)];
+        is(
+            [1000, 100, 0, 0],
+            &sets,
+            &format!("90 % memory sets: {memory}"),
+        );
+        is([0, 0, 0, 0], &[], "nothing ran on the device");
+        let ordinary = [a(390.0), copy(Place::Pageable, Place::Device, 610.0)];
+        let staging = "the link and the staging of ordinary host memory (pinned memory is faster)";
+        is(
+            [1000, 390, 610, 0],
+            &ordinary,
+            &format!("61 % copies: bound by {staging}"),
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! New orders of an executable's functions, so that a verdict is about the code and not about where the
-//! linker put it: each process is linked anew with its sections in a random order.
+//! New orders of an executable's functions and constants, so that a verdict is about the code and not about
+//! where the linker put it: each process is linked anew with its sections in a random order.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -30,8 +30,8 @@ const LONGEST: f64 = 1.0;
 /// How a linker is asked for another order of sections.
 #[derive(Clone, Copy, Debug)]
 enum Shuffle {
-    /// lld: the sections of code, with a seed.
-    Code,
+    /// lld: the sections of code and of constants, each with a seed. Where constants lie changes times as much.
+    CodeAndConstants,
     /// mold: a seed.
     All,
     /// GNU ld: a script that names the section of each function.
@@ -85,10 +85,10 @@ impl Ordered {
         let mut ordered = Self {
             link,
             seconds,
-            shuffle: Shuffle::Code,
+            shuffle: Shuffle::CodeAndConstants,
             functions,
         };
-        for shuffle in [Shuffle::Code, Shuffle::All, Shuffle::Script] {
+        for shuffle in [Shuffle::CodeAndConstants, Shuffle::All, Shuffle::Script] {
             ordered.shuffle = shuffle;
             let linked = [1, 2].map(|seed| {
                 ordered.run(output, seed, false)?;
@@ -129,16 +129,18 @@ impl Ordered {
     }
 
     fn run(&self, output: &Path, seed: u32, strips: bool) -> anyhow::Result<()> {
-        let option = match self.shuffle {
-            Shuffle::Code => format!("--shuffle-sections=.text*={seed}"),
-            Shuffle::All => format!("--shuffle-sections={seed}"),
+        let options = match self.shuffle {
+            Shuffle::CodeAndConstants => [".text*", ".rodata*"]
+                .map(|sections| format!("--shuffle-sections={sections}={seed}"))
+                .to_vec(),
+            Shuffle::All => vec![format!("--shuffle-sections={seed}")],
             Shuffle::Script => {
                 let file = output.with_extension("script");
                 fs::write(&file, script(&self.functions, seed))?;
-                format!("--script={}", file.display())
+                vec![format!("--script={}", file.display())]
             }
         };
-        self.link.run(output, &self.link.passed(option), strips)
+        self.link.run(output, &self.link.passed(options), strips)
     }
 }
 

@@ -262,12 +262,13 @@ impl Link {
     }
 
     /// Arguments for the linker itself, which a compiler may stand before.
-    pub(super) fn passed(&self, option: String) -> Vec<String> {
+    pub(super) fn passed(&self, options: Vec<String>) -> Vec<String> {
         let by_compiler = self.arguments.iter().any(|it| it.starts_with("-Wl,"));
-        match by_compiler {
-            true => vec!["-Xlinker".to_owned(), option],
-            false => vec![option],
+        if !by_compiler {
+            return options;
         }
+        let passed = |option| ["-Xlinker".to_owned(), option];
+        options.into_iter().flat_map(passed).collect()
     }
 }
 

@@ -238,7 +238,8 @@ pub(crate) fn a_build_that_lacks_an_ignored_file_says_so() {
     package.0.ends(ONE_PAIR, 2, says);
 }
 
-/// An executable that logs how far apart two of its functions lie, by each linker that is installed.
+/// An executable that logs how far apart two of its functions and two of its constants lie, by each linker that is
+/// installed.
 pub(crate) fn each_process_has_an_order_of_functions_of_its_own() {
     let package = Package::new("");
     let main = package.0.read("around/top/benches/x.rs");
@@ -246,10 +247,13 @@ pub(crate) fn each_process_has_an_order_of_functions_of_its_own() {
 fn one(x: usize) -> usize { std::hint::black_box(x) * 3 }
 #[inline(never)]
 fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
+static ONE: [usize; 9] = [1; 9];
+static OTHER: [usize; 9] = [2; 9];
 ";
     let distance = "one(1); other(1);
     let distance = (one as fn(usize) -> usize as usize).wrapping_sub(other as fn(usize) -> usize as usize);
-    run.env(\"ADDED\", distance.to_string()); let error";
+    let [one, other] = [&ONE, &OTHER].map(|constant| std::hint::black_box(constant).as_ptr() as usize);
+    run.env(\"ADDED\", format!(\"{distance}:{}\", one.wrapping_sub(other))); let error";
     let main = functions.to_owned() + &main.replacen("let error", distance, 1);
     package.write("top/benches/x.rs", &main);
     package.commit();
@@ -270,12 +274,13 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         }
         let json = compared(&ab.output().unwrap(), 0);
         let ran = package.0.take("log");
-        let distances = ran
+        let (functions, constants): (Vec<_>, Vec<_>) = ran
             .lines()
-            .filter(|line| line.trim().parse::<usize>().is_ok());
-        let distances = Vec::from_iter(distances);
-        assert_eq!(distances.len(), 8, "{ran}");
-        (BTreeSet::from_iter(distances).len(), json)
+            .filter_map(|line| line.trim().split_once(':'))
+            .unzip();
+        assert_eq!(functions.len(), 8, "{ran}");
+        let orders = [functions, constants].map(|distances| BTreeSet::from_iter(distances).len());
+        (orders, json)
     };
     let is_there = |linker: &str| {
         let mut link = Command::new("cc");
@@ -295,9 +300,12 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
             "-fuse-ld=lld" => "-Clto=fat -Cembed-bitcode=yes",
             _ => "-Cstrip=debuginfo",
         };
-        let (orders, json) = run("", &format!("-Clink-arg={linker} {flags}"), "");
+        let ([functions, constants], json) = run("", &format!("-Clink-arg={linker} {flags}"), "");
         assert_eq!(json["layout"], "random", "{linker}: {json:#}");
-        assert!(orders > 6, "{linker}: {orders}");
+        assert!(functions > 6, "{linker}: {functions}");
+        // GNU ld gets a list of functions.
+        let are_moved = constants > 6;
+        assert_eq!(are_moved, linker != "-fuse-ld=bfd", "{linker}: {constants}");
         let seeds = ["a1", "b1", "a2", "b4"].map(|run| {
             let seed = package.0.kept().join(run).join("layout-seed");
             fs::read_to_string(seed).unwrap()
@@ -305,7 +313,7 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         assert_eq!(BTreeSet::from(seeds).len(), 4);
     }
     let (orders, json) = run("--layout fixed", "", "");
-    assert_eq!(orders, 1);
+    assert_eq!(orders, [1, 1]);
     let note = "in one order of functions (`--layout fixed`): up to 15 %";
     holds(&json["layout_note"].to_string(), note);
     const WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
@@ -319,10 +327,10 @@ fn other(x: usize) -> usize { std::hint::black_box(x) + 5 }
         ("-Clink-arg=-Wl,-Ttext=0x40000", "", chosen),
     ] {
         if linked > 0 {
-            let (orders, json) = run("", flags, again);
+            let ([functions, _], json) = run("", flags, again);
             assert_eq!(json["layout"], "fixed", "{json:#}");
             // The first pair shows that links take too long.
-            assert_eq!(orders, if again == WORK { 3 } else { 1 }, "{json:#}");
+            assert_eq!(functions, if again == WORK { 3 } else { 1 }, "{json:#}");
             holds(&json["layout_note"].to_string(), why);
         }
     }

@@ -139,6 +139,7 @@ mod tests {
                 Clock::Activity => 5,
             };
             assert_eq!(place, i);
+            assert_eq!(clock.measures_work(), place < 4);
             assert_eq!(Clock::named(clock.name()), Some(clock));
         }
         assert_eq!(Clock::named("sundial"), None);

@@ -8,7 +8,7 @@ use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
-use super::records::{Record, read};
+use super::records::{DRIVER, Record, read};
 use crate::device::{ClockedDevice, Routine};
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
@@ -159,10 +159,12 @@ impl Bench for OnDevice<'_> {
             }
         }
         let unloaded = unloaded();
+        // Demangling takes longest, and work that nobody asks the calls of needs no names.
+        let has_names = self.kinds.contains(&DRIVER) && !*unloaded;
         let read = |&record: &*mut u8| {
             // SAFETY: a record of a version that `Cupti::of` accepted, in `buffers`. If no module was
             // unloaded, all names are there, and the lock keeps them.
-            unsafe { read(record, !*unloaded) }
+            unsafe { read(record, has_names) }
         };
         let records: Vec<Record> = found.iter().map(read).collect();
         // CUPTI, which names the functions below, may wait for a thread that waits for the lock.

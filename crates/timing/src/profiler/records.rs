@@ -13,7 +13,7 @@ use crossover_profile::{Place, Work, name};
 /// Kinds of activity, from `cupti_activity.h`.
 const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
-const DRIVER: u32 = 4;
+pub(super) const DRIVER: u32 = 4;
 /// Some libraries launch through internal functions of the driver, of which CUPTI has no records. Then
 /// only the call of the CUDA runtime is recorded.
 const RUNTIME: u32 = 5;
@@ -35,7 +35,7 @@ pub(super) const KINDS: [u32; 7] = [
     CONCURRENT_KERNEL,
 ];
 
-/// Those of them that are work on a device, and cost the host least.
+/// Those of them that are work on a device.
 pub(super) const WORK: &[u32] = &[MEMCPY, MEMCPY2, MEMSET, CONCURRENT_KERNEL];
 
 #[repr(C)]

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use crate::printed::{ended, ends, expect, holds, lacks, text, with_line};
 use crate::repositories::{
@@ -284,15 +285,14 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
     write(".gitattributes", "large filter=lfs\n");
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n";
     write("large", pointer);
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
-    for text in ["one\n", "two\n"] {
-        write("file", text);
-        let file = fs::File::options().append(true).open(main.join("file"));
-        file.unwrap().set_modified(later).unwrap();
-        if text == "one\n" {
-            commit(main, "third");
-        }
-    }
+    let earlier = SystemTime::now() - Duration::from_secs(60);
+    let set_time = |name: &str| {
+        let file = fs::File::options().append(true).open(main.join(name));
+        file.unwrap().set_modified(earlier).unwrap();
+    };
+    write("file", "one\n");
+    set_time("file");
+    commit(main, "third");
     git("update-index --assume-unchanged second");
     git("update-index --skip-worktree skipped");
     // A conflict that is resolved, but not added.
@@ -310,6 +310,9 @@ pub(crate) fn the_work_tree_is_compared_as_it_is() {
         write(file, "changed\n");
     }
     fs::remove_dir_all(main.join("folder")).unwrap();
+    write("file", "two\n");
+    set_time("file");
+    set_time(".git/index");
     let outside = house.0.path("outside");
     std::os::unix::fs::symlink(outside, main.join("folder")).unwrap();
     fs::remove_file(main.join("piped")).unwrap();

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use crate::command::{self, without_settings};
 use crate::compare::{compared, row, verdict};
-use crate::printed::{ended, expect, holds, lacks, with_line};
-use crate::repositories::{BOTH, ONE_PAIR, Place, alone, builds, commit, executable, harness};
+use crate::printed::{ended, expect, holds, lacks, table, with_line};
+use crate::repositories::{
+    BOTH, ONE_PAIR, Place, alone, builds, commit, executable, git_line, harness,
+};
 
 /// An executable does not know an option, prints more than its benchmarks, and has two whose results
 /// Criterion stores in one folder.
@@ -26,11 +28,12 @@ pub(crate) fn an_executable_is_asked_for_what_it_knows() {
         place.replace(side, "sample.json\"", result);
         place.replace(side, "while [ $#", &format!("{prints}while [ $#"));
     }
-    let json = place.compared("", 0);
+    let json = place.compared(ONE_PAIR, 0);
     assert_eq!(json["benchmarks"].as_array().unwrap().len(), 2, "{json:#}");
-    for (id, _) in both {
-        assert_eq!(verdict(&json, id), "same");
-    }
+    assert!(
+        both.iter()
+            .all(|(id, _)| row(&json, id)["ratio"].is_number())
+    );
     holds(&json["warnings"].to_string(), "such as `loading corpus`");
     // One of them prints another unit than time.
     let classes = json["classes"].as_array().unwrap().iter();
@@ -408,36 +411,41 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         log.display()
     );
     executable(&place.path("crossover"), &logs);
-    let (none, zeros) = (String::new(), "0".repeat(40));
-    let same = "base and head are the same commit: name the new code in the input `head`";
-    for (clone, event_base, event_head, named, sides) in [
-        // The event knows an older commit of the base.
-        ("merged", &start, &branch, "", Ok([&main, &merge])),
-        ("whole", &main, &branch, "", Ok([&start, &branch])),
-        ("shallow", &main, &branch, "", Ok([&main, &branch])),
-        ("whole", &start, &none, "", Ok([&start, &branch])),
-        ("merged", &start, &branch, "branch", Ok([&branch, &merge])),
-        // Branches that have no local one.
-        (
-            "shallow",
-            &start,
-            &none,
-            "origin/main",
-            Ok([&main, &branch]),
-        ),
-        ("deeper", &none, &none, "release", Ok([&start, &branch])),
-        ("whole", &none, &none, "main", Ok([&main, &branch])),
-        ("whole", &none, &none, "later", Ok([&later, &branch])),
-        // A new branch, and one in a clone without its history.
-        ("whole", &zeros, &none, "", Ok([&start, &branch])),
-        ("shallow", &zeros, &none, "", Ok([&main, &branch])),
-        ("whole", &none, &none, "", Err("set the input `base`")),
-        // A tag of the default branch, and a pull request whose base was checked out.
-        ("base", &zeros, &none, "", Err(same)),
-        ("base", &main, &branch, "", Err(same)),
-    ] {
+    let zeros = "0".repeat(40);
+    let commit = |name: &str| match name {
+        "start" => &start,
+        "branch" => &branch,
+        "main" => &main,
+        "merge" => &merge,
+        "later" => &later,
+        "zeros" => &zeros,
+        other => panic!("{other}"),
+    };
+    // The clone, the base and the head of the event, the named base, and what is compared. The event may know an
+    // older commit of the base; branches may have no local one; zeros are a new branch, in a clone with or without
+    // its history, or a tag of the default branch.
+    for [clone, event_base, event_head, named, sides] in table(
+        "
+        merged  | start | branch |             | main merge
+        whole   | main  | branch |             | start branch
+        shallow | main  | branch |             | main branch
+        whole   | start |        |             | start branch
+        merged  | start | branch | branch      | branch merge
+        shallow | start |        | origin/main | main branch
+        deeper  |       |        | release     | start branch
+        whole   |       |        | main        | main branch
+        whole   |       |        | later       | later branch
+        whole   | zeros |        |             | start branch
+        shallow | zeros |        |             | main branch
+        whole   |       |        |             | error: set the input `base`
+        base    | zeros |        |             | error: base and head are the same commit: name the new code in the input `head`
+        base    | main  | branch |             | error: base and head are the same commit: name the new code in the input `head`
+        ",
+    ) {
+        let [event_base, event_head] =
+            [event_base, event_head].map(|name| if name.is_empty() { "" } else { commit(name) });
         let set = [
-            ("AB_EVENT_BASE", event_base.as_str()),
+            ("AB_EVENT_BASE", event_base),
             ("AB_EVENT_HEAD", event_head),
             ("AB_BASE", named),
             ("AB_DEFAULT_BRANCH", "main"),
@@ -445,23 +453,21 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         let folder = place.path(clone);
         let kept = || {
             let kept = ["log", "for-each-ref", "rev-parse --is-shallow-repository"];
-            kept.map(|line| crate::repositories::git_line(&folder, line))
+            kept.map(|line| git_line(&folder, line))
         };
         let before = kept();
-        let code = if sides.is_ok() { 0 } else { 2 };
+        let why = sides.strip_prefix("error: ");
+        let code = if why.is_some() { 2 } else { 0 };
         let outputs = run_action(&place, clone, &place.path("crossover"), &set, code);
         assert_eq!(kept(), before, "{clone} {named}");
-        match sides {
-            // Behind them nothing: the defaults are those of the command.
-            Ok([base, head]) => {
-                assert_eq!(
-                    place.take("log"),
-                    format!("{base}\n{head}\n\n"),
-                    "{clone} {named}"
-                );
-            }
-            Err(why) => holds(&fs::read_to_string(&outputs["comment"]).unwrap(), why),
+        if let Some(why) = why {
+            holds(&fs::read_to_string(&outputs["comment"]).unwrap(), why);
+            continue;
         }
+        // Behind them nothing: the defaults are those of the command.
+        let sides = sides.split(' ').map(|name| commit(name).clone() + "\n");
+        let sides = sides.collect::<String>() + "\n";
+        assert_eq!(place.take("log"), sides, "{clone} {named}");
     }
 }
 

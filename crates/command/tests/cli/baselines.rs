@@ -12,39 +12,43 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 
 /// One benchmark to write.
-#[derive(Clone)]
 pub(crate) struct Result {
-    pub(crate) id: String,
-    pub(crate) ns: f64,
-    pub(crate) seed: u64,
-    pub(crate) clock: Option<Clock>,
-    pub(crate) throttled: bool,
+    id: String,
+    ns: f64,
+    seed: u64,
+    sidecar: Option<Sidecar>,
 }
 
 impl Result {
     pub(crate) fn new(id: &str, ns: f64, seed: u64) -> Self {
-        Self {
+        let mut this = Self {
             id: id.to_owned(),
             ns,
             seed,
-            clock: Some(Clock::EventsGated),
-            throttled: false,
-        }
+            sidecar: Some(Sidecar::of(id, Clock::EventsGated)),
+        };
+        this.set_state(1980, &[]);
+        this
     }
 
-    pub(crate) fn throttled(self) -> Self {
-        Self {
-            throttled: true,
-            ..self
-        }
+    fn set_state(&mut self, clock_mhz: u32, reasons: &[&str]) {
+        let reasons = reasons.iter().map(ToString::to_string).collect();
+        let sidecar = self.sidecar.as_mut().expect("a sidecar");
+        sidecar.device_state = Some(DeviceState {
+            sm_clock_mhz: Some(clock_mhz),
+            throttle_reasons: Some(reasons),
+        });
+    }
+
+    pub(crate) fn throttled(mut self) -> Self {
+        self.set_state(1200, &["sw_thermal_slowdown"]);
+        self
     }
 
     /// As another project's benchmarks leave it.
-    pub(crate) fn without_sidecar(self) -> Self {
-        Self {
-            clock: None,
-            ..self
-        }
+    pub(crate) fn without_sidecar(mut self) -> Self {
+        self.sidecar = None;
+        self
     }
 }
 
@@ -65,16 +69,9 @@ pub(crate) fn write(root: &Path, baseline: &str, result: &Result) {
     let iters = Vec::from_iter((1..=30).map(|i| f64::from(i * 10)));
     let times = iters.iter();
     let times = Vec::from_iter(times.map(|n| n * result.ns * (1.0 + 0.00085 * bell())));
-    let sidecar = result.clock.map(|clock| Sidecar {
-        device_state: Some(DeviceState {
-            sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
-            throttle_reasons: Some(match result.throttled {
-                true => vec!["sw_thermal_slowdown".to_owned()],
-                false => Vec::new(),
-            }),
-        }),
+    let sidecar = result.sidecar.clone().map(|sidecar| Sidecar {
         run: format!("run-{baseline}"),
-        ..Sidecar::of(&result.id, clock)
+        ..sidecar
     });
     planted::plant(&dir, &result.id, &iters, &times, sidecar);
     fs::write(dir.join("tukey.json"), "[]").unwrap();

@@ -3,11 +3,12 @@
 //! `scripts/bundle` refuses before it builds anything.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::printed::ended;
+use crate::printed::{expect, table, with_line};
 use crate::repositories::executable;
 
 pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts");
@@ -25,80 +26,66 @@ fn bundle(names: &[&str]) -> TempDir {
     dir
 }
 
-/// Its launcher, which a shell reads: what another thread's process holds open for a moment cannot be
-/// started ("Text file busy").
-fn launch(dir: &TempDir, arguments: &[&str]) -> Command {
+/// What its launcher prints, which a shell reads: what another thread's process holds open for a moment cannot
+/// be started ("Text file busy").
+fn launched(dir: &TempDir, line: &str, code: i32, words: &str) -> String {
     let mut command = Command::new("sh");
-    command
-        .arg(dir.path().join("run"))
-        .args(arguments)
-        .current_dir("/")
-        .env_remove("CRITERION_HOME");
-    command
+    command.arg(dir.path().join("run")).current_dir("/");
+    command.env_remove("CRITERION_HOME");
+    expect(with_line(&mut command, line), code, words)
 }
 
 pub(crate) fn the_launcher_calls_each_executable_as_cargo_would() {
     let dir = bundle(&["bench", "crossover", "test-gpu", "test-gpu_more"]);
     let home = dir.path().canonicalize().unwrap();
     let home = format!("{}/results/criterion", home.display());
-    for (arguments, prints) in [
-        (
-            &["bench", "matmul/gpu", "a b"][..],
-            "bench in HOME: --bench matmul/gpu a b\n",
-        ),
-        (&["env", "--json"], "crossover in HOME: env --json\n"),
-        (
-            &["test"],
-            "test-gpu in HOME: --include-ignored --test-threads=1\n\
-             test-gpu_more in HOME: --include-ignored --test-threads=1\n",
-        ),
-    ] {
-        let output = launch(&dir, arguments).output().unwrap();
-        assert_eq!(ended(&output, 0, ""), prints.replace("HOME", &home));
+    for [line, prints] in table(
+        "
+        bench matmul/gpu a | bench in HOME: --bench matmul/gpu a
+        env --json         | crossover in HOME: env --json
+        test | test-gpu in HOME: ARGUMENTS, test-gpu_more in HOME: ARGUMENTS
+        CRITERION_HOME=/elsewhere bench | bench in /elsewhere: --bench
+        ",
+    ) {
+        let prints = prints.replace("ARGUMENTS", "--include-ignored --test-threads=1");
+        let prints = prints
+            .replace("HOME:", &format!("{home}:"))
+            .replace(", ", "\n");
+        assert_eq!(launched(&dir, line, 0, "").trim_end(), prints);
     }
-    // It keeps the user's folder and the exit code.
-    let mut bench = launch(&dir, &["bench"]);
-    bench.env("CRITERION_HOME", "/elsewhere").env("STATUS", "3");
-    let said = ended(&bench.output().unwrap(), 3, "");
-    assert_eq!(said, "bench in /elsewhere: --bench\n");
-    let mut test = launch(&dir, &["test"]);
-    ended(&test.env("STATUS", "3").output().unwrap(), 3, "test-gpu");
+    // It keeps the exit code.
+    launched(&dir, "STATUS=3 bench", 3, "bench in");
+    launched(&dir, "STATUS=3 test", 3, "test-gpu");
     // A link starts its own bundle.
     let other = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(dir.path().join("run"), other.path().join("first")).unwrap();
-    std::os::unix::fs::symlink("first", other.path().join("run")).unwrap();
-    let said = ended(&launch(&other, &["bench"]).output().unwrap(), 0, "");
+    symlink(dir.path().join("run"), other.path().join("first")).unwrap();
+    symlink("first", other.path().join("run")).unwrap();
+    let said = launched(&other, "bench", 0, "");
     assert_eq!(said, format!("bench in {home}: --bench\n"));
 }
 
 pub(crate) fn the_launcher_explains_itself_when_it_cannot_help() {
     let dir = bundle(&["bench"]);
-    for (arguments, code, says) in [
-        (&["--help"][..], 0, "usage: "),
-        (&[], 2, "usage: "),
-        (&["test"], 2, "without GPU tests"),
-    ] {
-        ended(&launch(&dir, arguments).output().unwrap(), code, says);
-    }
+    launched(&dir, "--help", 0, "usage: ");
+    launched(&dir, "", 2, "usage: ");
+    launched(&dir, "test", 2, "without GPU tests");
 }
 
 pub(crate) fn bundling_refuses_what_it_would_spoil() {
-    let script = format!("{SCRIPTS}/bundle");
-    let bundle = || Command::new(&script);
-    ended(&bundle().output().unwrap(), 2, "usage: ");
+    let bundle = || Command::new(format!("{SCRIPTS}/bundle"));
+    expect(&mut bundle(), 2, "usage: ");
     let foreign = tempfile::tempdir().unwrap();
     fs::write(foreign.path().join("thesis.txt"), "precious").unwrap();
-    let output = bundle().arg(foreign.path()).output().unwrap();
-    ended(&output, 2, "is not a bundle");
+    expect(bundle().arg(foreign.path()), 2, "is not a bundle");
     assert_eq!(fs::read_dir(foreign.path()).unwrap().count(), 1);
     // A path with a shell and nothing else.
-    let sh = ["-c", "command -v bash"];
-    let bash = Command::new("sh").args(sh).output().unwrap();
+    let mut shell = Command::new("sh");
+    let bash = expect(shell.args(["-c", "command -v bash"]), 0, "");
     let path = tempfile::tempdir().unwrap();
-    let linked = path.path().join("bash");
-    std::os::unix::fs::symlink(ended(&bash, 0, "").trim(), linked).unwrap();
+    symlink(bash.trim(), path.path().join("bash")).unwrap();
     let new = foreign.path().join("new");
-    let output = bundle().arg(&new).env("PATH", path.path()).output();
-    ended(&output.unwrap(), 2, "cargo was not found");
+    let mut alone = bundle();
+    let alone = alone.arg(&new).env("PATH", path.path());
+    expect(alone, 2, "cargo was not found");
     assert!(!new.exists());
 }

@@ -34,17 +34,9 @@ mod thresholds;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
 
-/// Tests by the names of their functions.
-macro_rules! named {
-    ($($test:path,)*) => {
-        vec![$(Trial::test(stringify!($test), || {
-            $test();
-            Ok(())
-        })),*]
-    };
-}
+use crate::printed::named;
 
 fn main() -> ExitCode {
     // `ab` links to all that lies beside a repository and the folders around it, in `/tmp` often thousands of
@@ -125,9 +117,8 @@ fn main() -> ExitCode {
     #[cfg(not(unix))]
     let mut trials = Vec::new();
     trials.extend(named![
-        command::env_lists_the_machine_with_or_without_a_gpu,
+        command::the_machine_is_listed_with_or_without_a_gpu,
         command::an_empty_variable_counts_as_unset,
-        command::env_as_json_is_what_results_store,
         compare::a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be,
         compare::a_slower_kernel_is_found_and_nothing_else,
         compare::sides_are_baselines_and_folders_or_have_a_remedy,

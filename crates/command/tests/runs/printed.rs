@@ -4,6 +4,17 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// Tests by the names of their functions.
+macro_rules! named {
+    ($($test:path,)*) => {
+        vec![$(libtest_mimic::Trial::test(stringify!($test), || {
+            $test();
+            Ok(())
+        })),*]
+    };
+}
+pub(crate) use named;
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -10,20 +10,9 @@ use serde_json::Value;
 use crate::faults::run::{Suite, files, read};
 use crate::groups::Moody;
 use crate::printed::{ended, expect, holds, lacks, table, text};
-use crate::test::tests;
-
-tests! {
-    Beside a_run_prints_what_is_asked_for_and_writes_no_more,
-    Beside a_run_leaves_its_files,
-    Alone state_is_restored_before_each_sample_and_not_inside,
-    Alone an_unsteady_benchmark_is_measured_again,
-    Beside failures_are_named_and_the_rest_goes_on,
-    Beside inputs_that_are_not_timed_are_verified,
-    Beside a_saved_baseline_compares_with_a_later_one,
-}
 
 /// One without a result neither reports nor misses one, and inputs are made for what is asked for alone.
-fn a_run_prints_what_is_asked_for_and_writes_no_more() {
+pub(crate) fn a_run_prints_what_is_asked_for_and_writes_no_more() {
     for [line, code, words, absent, leaves] in table(
         r#"
         --bench --verbose sound/cpu/fill/32  | 0 | time:   [ … med. abs. dev. … Benchmarking sound/cpu/fill/32 | - | sound
@@ -52,7 +41,7 @@ fn a_run_prints_what_is_asked_for_and_writes_no_more() {
 }
 
 /// It prints a line for each benchmark, in place of Criterion's, which begin with an id and its place.
-fn a_run_leaves_its_files() {
+pub(crate) fn a_run_leaves_its_files() {
     let suite = Suite::new();
     let line = "--bench sound/cpu/fill/(8|16|32)$";
     let output = suite.plotted(line).output().unwrap();
@@ -96,7 +85,7 @@ fn a_run_leaves_its_files() {
     }
 }
 
-fn state_is_restored_before_each_sample_and_not_inside() {
+pub(crate) fn state_is_restored_before_each_sample_and_not_inside() {
     let suite = Suite::new();
     let options = "--sample-size 10 --measurement-time 0.3";
     suite.run(&format!("--bench stateful {options}"), 0, "");
@@ -126,7 +115,7 @@ fn state_is_restored_before_each_sample_and_not_inside() {
 
 /// Samples in two modes are taken again before Criterion gets them, so files and reports are those of one
 /// measurement.
-fn an_unsteady_benchmark_is_measured_again() {
+pub(crate) fn an_unsteady_benchmark_is_measured_again() {
     let suite = Suite::new();
     let moody = |filter: &str| format!("--bench {filter} {}", Moody::OPTIONS);
     let said = expect(&mut suite.plotted(&moody("moody")), 0, "");
@@ -193,7 +182,7 @@ fn an_unsteady_benchmark_is_measured_again() {
 }
 
 /// Failures of one cause, and rows that no GPU can run, have a line together.
-fn failures_are_named_and_the_rest_goes_on() {
+pub(crate) fn failures_are_named_and_the_rest_goes_on() {
     let suite = Suite::new();
     let said = suite.run("--bench --quick sound|faulty|choice", 1, "");
     let result = |id: &str| {
@@ -232,7 +221,7 @@ fn failures_are_named_and_the_rest_goes_on() {
     assert_eq!(said.matches(reason).count(), 2, "{said}");
 }
 
-fn inputs_that_are_not_timed_are_verified() {
+pub(crate) fn inputs_that_are_not_timed_are_verified() {
     let suite = Suite::new();
     let failures = [
         "FAILED own/cpu/cached/4: at size 9 with other values: wrong result",
@@ -257,7 +246,7 @@ fn inputs_that_are_not_timed_are_verified() {
     }
 }
 
-fn a_saved_baseline_compares_with_a_later_one() {
+pub(crate) fn a_saved_baseline_compares_with_a_later_one() {
     let suite = Suite::new();
     for name in ["before", "after"] {
         let line = format!("--bench sound/cpu/fill/(4|8)$ --save-baseline {name}");

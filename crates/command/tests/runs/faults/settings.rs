@@ -1,12 +1,10 @@
 //! Options, settings, devices and memory.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::process::Command;
 
 use crate::faults::run::{FOLDER, SOUND, Suite, limited};
-use crate::printed::{expect, lacks, printed, table};
+use crate::printed::{expect, lacks, table};
 
 /// Each has one sentence, and the results of before stay as they are.
 pub(crate) fn bad_options_end_the_run_before_it_starts() {
@@ -48,27 +46,14 @@ pub(crate) fn a_device_that_was_asked_for() {
     }
 }
 
-/// A package in another repository than the suite's.
+/// A package in no repository has no commit, though the suite has one: other commits have
+/// a unit test in the suite.
 pub(crate) fn the_commit_of_another_package() {
     let suite = Suite::new();
-    let checkout = suite.path("checkout");
-    let git = |arguments: &str| {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&checkout).args(arguments.split(' '));
-        for variable in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
-            git.env_remove(variable);
-        }
-        git.env("GIT_CONFIG_GLOBAL", "/dev/null");
-        git.env("GIT_CONFIG_NOSYSTEM", "1");
-        printed(&git.output().unwrap()).trim().to_owned()
-    };
-    fs::create_dir(&checkout).unwrap();
-    git("init --quiet");
-    git("-c user.name=a -c user.email=a@b commit --quiet --allow-empty -m first");
     let mut run = suite.bench("--bench --quick sound/cpu/fill/4$");
-    expect(run.env(FOLDER, &checkout), 0, "");
+    expect(run.env(FOLDER, suite.dir.path()), 0, "");
     let environment = &suite.records()[0].environment;
-    assert_eq!(environment.commit, Some(git("rev-parse HEAD")));
+    assert_eq!(environment.commit, None);
     let package = format!("crossover {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(environment.package, Some(package));
 }

@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crossover_protocol::child::Child;
-use crossover_protocol::turns::{Instructions, TURNS, TurnMessage, TurnReply};
+use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
 
 use crate::faults::cut_short::shares;
 use crate::faults::habits;
@@ -128,7 +127,7 @@ fn runs_again_within(budget: &str) -> bool {
     assert_eq!(verified, [true, true, false], "{said}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["screened"], 2);
-    assert_eq!(json["failures"], json!([]));
+    assert_eq!(json["failures"], serde_json::json!([]));
     bundles.nothing_goes_on();
     ["a3", "b3"]
         .into_iter()
@@ -177,40 +176,28 @@ pub(crate) fn an_interrupt_between_turns() {
 
 /// Executables of other commits are driven by the same lines.
 pub(crate) fn messages_have_the_same_form_in_each_version() {
-    let id = || "a".to_owned();
-    let choices = BTreeMap::from([(id(), "b".to_owned())]);
-    let sent = [
-        json!(TurnMessage::Plan {
-            protocol: 2,
-            ids: vec![id()]
-        }),
-        json!(TurnMessage::Ready { id: id() }),
-        json!(TurnMessage::Sampled { id: id() }),
-        json!(TurnMessage::Chose { choices }),
-        json!(TurnReply::Go),
-        json!(TurnReply::Run(Instructions::default())),
-    ];
-    let lines = [
+    assert_eq!(PROTOCOL, 2);
+    for line in [
         r#"{"plan":{"protocol":2,"ids":["a"]}}"#,
         r#"{"ready":{"id":"a"}}"#,
         r#"{"sampled":{"id":"a"}}"#,
         r#"{"chose":{"choices":{"a":"b"}}}"#,
+    ] {
+        let message: TurnMessage = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&message).unwrap(), line);
+    }
+    for line in [
         r#""go""#,
-        r#"{"run":{"core":null,"only":null,"verify":true,"choices":{}}}"#,
-    ];
-    assert_eq!(
-        sent,
-        lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-    );
+        r#"{"run":{"core":null,"only":["a"],"verify":true,"choices":{}}}"#,
+    ] {
+        let reply: TurnReply = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&reply).unwrap(), line);
+    }
 }
 
-/// The outcome of a run that was driven as `crossover ab` drives its sides.
+/// A run that was driven as `crossover ab` drives its sides.
 struct Driven {
     suite: Suite,
-    /// The benchmarks that it could have run.
-    plan: Vec<String>,
-    /// The benchmarks that it set up, each once.
-    ready: Vec<String>,
     choices: BTreeMap<String, String>,
 }
 
@@ -223,57 +210,39 @@ fn drive(filter: &str, instructions: Instructions) -> Driven {
     let mut run = suite.bench(&format!("--bench {filter}"));
     run.stdout(output.try_clone().unwrap()).stderr(output);
     let mut child = Child::start_asked(&mut run, TURNS).unwrap();
-    let (mut plan, mut ready, mut choices) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut choices = BTreeMap::new();
     while let Some(message) = child.receive(LIMIT).unwrap() {
-        let mut reply = TurnReply::Go;
-        match message {
-            TurnMessage::Plan { ids, .. } => {
-                plan = ids;
-                reply = TurnReply::Run(instructions.clone());
+        let reply = match message {
+            TurnMessage::Plan { .. } => TurnReply::Run(instructions.clone()),
+            TurnMessage::Ready { .. } | TurnMessage::Sampled { .. } => TurnReply::Go,
+            TurnMessage::Chose { choices: chosen } => {
+                choices = chosen;
+                TurnReply::Go
             }
-            TurnMessage::Ready { id } => ready.push(id),
-            TurnMessage::Sampled { .. } => {}
-            TurnMessage::Chose { choices: chosen } => choices = chosen,
-        }
+        };
         child.reply(&reply);
     }
     let status = child.ends_within(LIMIT).unwrap();
     let said = fs::read_to_string(log).unwrap();
     assert!(status.is_some_and(|status| status.success()), "{said}");
-    Driven {
-        suite,
-        plan,
-        ready,
-        choices,
-    }
+    Driven { suite, choices }
 }
 
+/// None of the others are set up or checked.
 pub(crate) fn only_what_it_is_told_to_run() {
-    let only = |ids: &[&str]| Instructions {
-        only: Some(ids.iter().copied().map(str::to_owned).collect()),
-        ..Instructions::default()
+    let only = |ids: &[&str]| {
+        let only = ids.iter().copied().map(str::to_owned);
+        let instructions = Instructions {
+            only: Some(only.collect()),
+            ..Instructions::default()
+        };
+        drive("sound|faulty", instructions).suite
     };
-    // None of the others may be set up or checked.
-    let one = drive(
-        "sound|faulty",
-        only(&["sound/cpu/fill/8", "nothing/cpu/such/1"]),
-    );
-    for id in SOUND.into_iter().chain(["faulty/cpu/set-up/4"]) {
-        assert!(
-            one.plan.iter().any(|planned| planned == id),
-            "{:?}",
-            one.plan
-        );
-    }
-    assert_eq!(one.ready, ["sound/cpu/fill/8"]);
-    assert_eq!(one.suite.shown(), ["sound/cpu/fill/8"]);
-    let record = one.suite.records().remove(0);
+    let one = only(&["sound/cpu/fill/8", "nothing/cpu/such/1"]);
+    assert_eq!(one.shown(), ["sound/cpu/fill/8"]);
+    let record = one.records().remove(0);
     assert!(record.skipped.is_empty() && record.failed.is_empty());
-
-    let none = drive("sound|faulty", only(&[]));
-    assert_eq!(none.plan, one.plan);
-    assert_eq!(none.ready, [""; 0]);
-    assert!(!none.suite.root.join("runs").exists());
+    assert!(!only(&[]).root.join("runs").exists());
 }
 
 pub(crate) fn choices_are_said_and_taken() {
@@ -286,20 +255,21 @@ pub(crate) fn choices_are_said_and_taken() {
     let told = |chosen: &str| {
         let choices = [(&**choice, chosen), ("not asked for here", "which")];
         let choices = choices.map(|(name, chosen)| (name.to_owned(), chosen.to_owned()));
-        Instructions {
+        let instructions = Instructions {
             choices: choices.into(),
             ..Instructions::default()
-        }
+        };
+        drive("choice", instructions)
     };
     // Each of these is taken, whichever is the fastest.
     for other in ["three nested loops", "gemm"] {
-        let next = drive("choice", told(other));
+        let next = told(other);
         let result = result(&next);
         assert!(result.notes[0].starts_with(other), "{:?}", result.notes);
         assert_eq!(next.choices, [(choice.clone(), other.to_owned())].into());
         // The result names the routines that it was chosen from.
         assert_eq!(result.choices, next.choices);
     }
-    let measured = drive("choice", told("by a library that is gone"));
+    let measured = told("by a library that is gone");
     assert!(!measured.choices[choice].contains("gone"));
 }

@@ -301,6 +301,10 @@ pub(crate) fn a_comparison_that_cannot_be_shown_is_kept() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     ended(&ab.stdout(full).output().unwrap(), 2, "compare.json: /");
     assert!(is_kept(&place));
+    // One that is shown and cannot be kept.
+    let fills = r#"mkdir -p "$CRITERION_HOME/../../compare.html/full""#;
+    let place = Place::bundles(&BOTH, &BOTH, fills);
+    place.ends(ONE_PAIR, 1, "error: … compare.html: ");
 }
 
 pub(crate) fn equal_executables_are_not_run() {

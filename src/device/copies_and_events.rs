@@ -1,13 +1,17 @@
 //! Calls on streams, events and pinned memory, as cudarc makes them, with errors that name
-//! CUDA's call.
+//! CUDA's call. Pinned memory is used again.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 
-use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
+use cudarc::driver::sys::{self, CUdeviceptr};
+use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result};
+
+use crate::device::Gpu;
+use crate::timing::{Called, CudaError, bind};
 
 pub(crate) use crate::timing::synchronize;
-use crate::timing::{Called, CudaError, bind};
 
 /// Records `event` on `stream`: it happens once the work enqueued so far is done.
 pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
@@ -85,4 +89,60 @@ pub(crate) unsafe fn copy_to_host<T>(
 ) -> Result<(), CudaError> {
     // SAFETY: the stream is borrowed; the caller promises values at `from`, and that both stay until the end.
     unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.called("cuMemcpyDtoHAsync")
+}
+
+/// The pinned memory that routines of a device have given back, the oldest first. Clones share it.
+///
+/// The system takes 0.1 s to lock the pages of 256 MiB, and a process that confirms answers needs as much at
+/// several sizes.
+#[derive(Clone, Default)]
+pub(crate) struct PinnedPool(Rc<RefCell<Vec<PinnedHostSlice<u8>>>>);
+
+impl PinnedPool {
+    /// Smaller memory is released: locking it takes less time than a sample.
+    const LEAST: usize = 1 << 20;
+    /// Bytes that are kept.
+    pub(crate) const MOST: usize = 1 << 30;
+    /// Memory is used for as little as this part of it.
+    const PART: usize = 4;
+
+    /// A buffer of at least this number of bytes.
+    ///
+    /// # Safety
+    /// As that of [`Gpu::alloc_pinned`].
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub(crate) unsafe fn take(
+        &self,
+        gpu: &Gpu,
+        bytes: usize,
+    ) -> Result<PinnedHostSlice<u8>, CudaError> {
+        let mut kept = self.0.borrow_mut();
+        let fits =
+            |slice: &PinnedHostSlice<u8>| slice.len() >= bytes && slice.len() / Self::PART <= bytes;
+        let fitting = kept.iter().enumerate().filter(|(_, slice)| fits(slice));
+        if let Some((at, _)) = fitting.min_by_key(|(_, slice)| slice.len()) {
+            return Ok(kept.remove(at));
+        }
+        drop(kept);
+        // SAFETY: the caller's.
+        unsafe { gpu.alloc_pinned(bytes) }
+    }
+
+    /// Takes memory back, which no device uses any more.
+    pub(crate) fn give_back(&self, slice: PinnedHostSlice<u8>) {
+        let mut kept = self.0.borrow_mut();
+        if (Self::LEAST..=Self::MOST).contains(&slice.len()) {
+            kept.push(slice);
+        }
+        while kept.iter().map(PinnedHostSlice::len).sum::<usize>() > Self::MOST {
+            kept.remove(0);
+        }
+    }
+
+    /// Releases all of it. Returns whether there was any.
+    pub(crate) fn clear(&self) -> bool {
+        !std::mem::take(&mut *self.0.borrow_mut()).is_empty()
+    }
 }

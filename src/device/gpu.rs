@@ -16,8 +16,8 @@ use cudarc::driver::{
 
 use crate::device::collectives::Collectives;
 use crate::device::copies_and_events;
+use crate::device::copies_and_events::PinnedPool;
 use crate::device::kernel::{Module, SharedKernels, Source};
-use crate::device::pinned::PinnedPool;
 use crate::model::{FurtherGpu, GpuLink};
 use crate::timing::{
     BoxError, Called, CudaError, DeviceProperties, Launch, bind, catch_panic, open,

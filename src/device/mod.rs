@@ -7,7 +7,6 @@ pub(crate) mod collectives;
 pub(crate) mod copies_and_events;
 pub(crate) mod gpu;
 pub mod kernel;
-pub(crate) mod pinned;
 
 pub use crate::timing::Graph;
 pub use crossover_machine::libraries::{self, Absence, NO_CUBLAS};

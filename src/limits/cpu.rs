@@ -9,7 +9,7 @@ use crossover_arithmetic::limits::{BLOCK_BYTES, CHAINS};
 use crossover_machine::limits;
 use crossover_words::units;
 
-use crate::limits::measured::{Effort, raise, raise_curve};
+use crate::limits::{Effort, raise, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crate::model::role::Threads;
 

@@ -8,7 +8,7 @@ use crossover_results::statistics::median::median;
 use crate::device::copies_and_events;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::{CompileError, Source};
-use crate::limits::measured::{raise, raise_curve};
+use crate::limits::{raise, raise_curve};
 use crate::model::record::{BandwidthPoint, RunRecord};
 use crate::timing::{BoxError, Called, Clock, CudaError, CudaTime, Launch, TimingError};
 

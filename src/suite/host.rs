@@ -16,9 +16,9 @@ use crossover_protocol::ranks::OtherRanks;
 use crossover_protocol::settings::Settings;
 use crossover_words::units::time;
 
+use crate::device::copies_and_events::PinnedPool;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::SharedKernels;
-use crate::device::pinned::PinnedPool;
 use crate::model::environment::{Environment, FurtherGpu};
 use crate::package::{self, Package};
 use crate::suite::group::{AnyRow, Inputs};

@@ -1,7 +1,6 @@
 //! Measurements of a run beside its benchmarks: the limits of the machine, and the background load.
 
-use crate::limits::measured::Effort;
-use crate::limits::{cpu, gpu};
+use crate::limits::{Effort, cpu, gpu};
 use crate::model::record::{MeasuredLimit, RunRecord};
 use crate::suite::arguments::Arguments;
 use crate::suite::group::AnyRow;

@@ -3,7 +3,6 @@
 
 mod charts;
 mod claims;
-mod csv;
 mod decisions;
 mod group;
 mod page;

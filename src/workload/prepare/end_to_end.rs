@@ -9,9 +9,8 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::{Gpu, Value};
 use crate::model::Verified;
-use crate::workload::prepare::block::Block;
 use crate::workload::prepare::choose;
-use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::host_memory::{Block, HostMemory};
 use crate::workload::prepare::memory::Host;
 use crate::workload::prepare::prepared::Prepared;
 use crate::workload::prepare::steps::{Stage, Steps};

@@ -3,7 +3,6 @@
 
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 
-pub(crate) mod block;
 pub(crate) mod child_process;
 pub(crate) mod choices;
 pub(crate) mod choose;
@@ -17,13 +16,12 @@ pub(crate) mod source;
 pub(crate) mod steps;
 pub(crate) mod threads;
 
-pub(crate) use block::{Block, Direction};
 pub(crate) use child_process::{DeviceTask, PhaseTime, Processes, Report, Task};
 pub(crate) use crossover_arithmetic::wide;
 pub(crate) use end_to_end::{Buffers, EndToEnd, Stages};
 pub(crate) use exponential::exponentials;
 pub use host_memory::HostMemory;
-pub(crate) use host_memory::{Buffer, fill};
+pub(crate) use host_memory::{Block, Buffer, Direction, fill};
 pub(crate) use memory::Host;
 pub use memory::{Device, Memory};
 pub use prepared::Prepared;

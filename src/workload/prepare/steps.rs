@@ -9,7 +9,7 @@ use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 use crate::device::Gpu;
 use crate::device::copies_and_events::synchronize;
 use crate::timing::{Called, Captured, CudaError, Enqueued, Graph, Launch, Range, range};
-use crate::workload::prepare::block::{Block, Direction};
+use crate::workload::prepare::host_memory::{Block, Direction};
 
 /// A stream of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! The data of the pages' script: each group with its answers, decisions, charts and implementations, and
 //! with every text that the script shows as it stands.
+//!
+//! The scripts are modules with imports and exports, joined into one, because a page that is opened from a file
+//! can load no others.
 
 // The fields of `object!` name its parameters.
 #![allow(non_camel_case_types)]
@@ -8,20 +11,22 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use maud::{Markup, PreEscaped, html};
 use miniz_oxide::deflate::compress_to_vec;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::charts::{self, Chart, More, Shown};
-use crate::decisions::Decision;
-use crate::group::{GroupAnswer, GroupView, Implementation};
-use crate::page::link;
 use crossover_draw::plot::{Axis, Curve, Dot, Limit, Quantity};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::group_info::Unit;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_words::units;
+
+use crate::charts::{self, Chart, More, Shown};
+use crate::decisions::Decision;
+use crate::group::{GroupAnswer, GroupView, Implementation};
+use crate::page::link;
 
 /// An object with these fields, as `json!` makes one, but of a type: nothing is copied or named anew.
 macro_rules! object {
@@ -203,5 +208,69 @@ fn curve(drawn: &Curve, more: More, quantity: Quantity) -> impl Serialize + use<
         dots: drawn.dots.iter().map(dot).collect::<Vec<_>>(),
         band: drawn_band.map(band).collect::<Vec<_>>(),
         single: more.single.into_iter().map(single).collect::<Vec<_>>(),
+    }
+}
+
+const UPLOT: &str = include_str!("vendor/uplot/uPlot.iife.min.js");
+const LICENSE: &str = include_str!("vendor/uplot/LICENSE");
+
+/// Styles of pages with a chart; the other pages leave the first one out.
+pub(super) const STYLES: [&str; 2] = [
+    include_str!("vendor/uplot/uPlot.min.css"),
+    include_str!("style/first.css"),
+];
+
+/// The scripts of a page with the data that they work on, packed.
+pub(super) fn scripts(data: &str) -> Markup {
+    html! {
+        script type="text/plain" id="data" { (data) }
+        script { "/*\n" (PreEscaped(LICENSE)) "*/\n" (PreEscaped(UPLOT)) }
+        script { (PreEscaped(joined())) }
+    }
+}
+
+/// Each module after those that it imports from.
+const MODULES: [(&str, &str); 5] = [
+    ("dom", include_str!("script/dom.js")),
+    ("words", include_str!("script/words.js")),
+    ("verdict", include_str!("script/verdict.js")),
+    ("chart", include_str!("script/chart.js")),
+    ("main", include_str!("script/main.js")),
+];
+
+/// All modules in one scope, without the lines of imports and exports.
+fn joined() -> String {
+    let lines = MODULES.iter().flat_map(|(_, source)| source.lines());
+    let own = lines.filter(|line| !line.starts_with("import "));
+    let own = own.map(|line| line.strip_prefix("export ").unwrap_or(line));
+    own.fold("\"use strict\";\n".to_owned(), |all, line| {
+        all + line + "\n"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_vendored_files_are_those_of_the_release() {
+        let readme = include_str!("vendor/uplot/README.md");
+        for (name, text) in [
+            ("LICENSE", LICENSE),
+            ("uPlot.iife.min.js", UPLOT),
+            ("uPlot.min.css", STYLES[0]),
+        ] {
+            let digest = Sha256::digest(text.as_bytes());
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let line = format!("| `{name}` | `{hex}` |");
+            assert!(readme.contains(&line), "{line}");
+        }
+        // The texts stand inside elements of the page.
+        for text in [LICENSE, UPLOT, &joined()] {
+            assert!(!text.contains("</script") && !text.contains("<!--"));
+        }
+        assert!(!LICENSE.contains("*/"));
     }
 }

@@ -9,7 +9,6 @@ mod limits;
 pub(crate) mod link;
 mod map;
 mod profile;
-mod script;
 mod table;
 mod tables;
 mod timeline;
@@ -23,6 +22,7 @@ use serde::Serialize;
 use crate::charts::Shown;
 use crate::decisions::{Decision, Decisions};
 use crate::group::GroupView;
+use crate::page::data::{STYLES, scripts};
 use crate::page::table::{number, scroll, text};
 use crate::report::Report;
 use crossover_draw::page::shell;
@@ -140,7 +140,7 @@ impl Parts<'_> {
         let report = self.report;
         let scripts = (!groups.is_empty()).then(|| {
             let words = verdict::words(self.decisions, base);
-            script::scripts(&data::of_page(groups, words))
+            scripts(&data::of_page(groups, words))
         });
         let body = html! {
             a.skip href="#main" { "To the content" }
@@ -159,7 +159,7 @@ impl Parts<'_> {
             }
             @if let Some(scripts) = scripts { (scripts) }
         };
-        shell(title, &script::STYLES, body).into_string()
+        shell(title, &STYLES, body).into_string()
     }
 }
 
@@ -182,7 +182,7 @@ fn beside(title: &str, body: Markup) -> String {
         nav { div.wrap { a href="index.html" { "← All operations" } } }
         main { h1 { (title) } (body) }
     };
-    shell(&format!("crossover: {title}"), &script::STYLES[1..], body).into_string()
+    shell(&format!("crossover: {title}"), &STYLES[1..], body).into_string()
 }
 
 /// Links to everything else.

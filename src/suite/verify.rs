@@ -199,6 +199,23 @@ impl AnyGroup {
         Ok(choices.made())
     }
 
+    /// Sets one GPU implementation up at one size for `body`, which times it in its own way.
+    ///
+    /// # Errors
+    /// As [`in_phases`](Self::in_phases), and those of `body`.
+    pub fn with_routine(
+        &self,
+        function: &str,
+        size: u64,
+        gpu: &Rc<Gpu>,
+        body: &mut dyn FnMut(&mut dyn Routine) -> Result<(), RoutineError>,
+    ) -> Result<(), RoutineError> {
+        let inputs = (self.operation.inputs)(size);
+        let mut routine = self.row(function)?.set_up(&inputs, open(Some(gpu)))?;
+        routine.restore()?;
+        body(&mut *routine)
+    }
+
     /// Checks a routine that measures child processes, which poison and verify for themselves: each
     /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(

@@ -170,15 +170,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_follow_the_size_set_and_the_limits() {
-        let sizes = Sizes::powers_of_two([3, 6], 0..=10, 0..=15).up_to(64, 256, 1 << 12);
-        assert_eq!(sizes.of(SizeSet::Quick), [8, 64]);
-        assert_eq!(sizes.of(SizeSet::Default).last(), Some(&256));
-        assert_eq!(sizes.of(SizeSet::Full).last(), Some(&4096));
-        assert_eq!(sizes.all().len(), 13);
-    }
-
-    #[test]
     fn odd_sizes_take_the_place_of_the_smallest() {
         let sizes = Sizes::new([4], [8], [16]);
         assert_eq!(sizes.for_tests(), [3, 4, 5]);

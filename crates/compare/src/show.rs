@@ -296,14 +296,6 @@ mod tests {
     }
 
     #[test]
-    fn figures_read_well() {
-        assert_eq!(percent_fine(0.01), "1 %");
-        assert_eq!(percent_fine(0.00075), "0.075 %");
-        assert_eq!(differ(0.003), "two runs of the same code differ by 0.3 %");
-        assert!(differ(f64::INFINITY).contains("unknown"));
-    }
-
-    #[test]
     fn a_verdict_is_shown_with_its_size() {
         let judgement = Judgement {
             ratio: 3.32,

@@ -255,10 +255,4 @@ mod tests {
         let _ = Nccl::open();
         assert_eq!(env::var_os(MULTICAST), before);
     }
-
-    #[test]
-    fn versions_are_read_in_both_forms() {
-        assert_eq!(parts(22809), [2, 28, 9]);
-        assert_eq!(parts(2804), [2, 8, 4]);
-    }
 }

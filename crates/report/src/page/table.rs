@@ -91,13 +91,3 @@ pub(super) fn breakable(name: &str) -> Markup {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_broken_between_its_parts() {
-        assert_eq!(breakable("gpu/a<b").into_string(), "gpu/<wbr>a&lt;b");
-    }
-}

@@ -256,6 +256,11 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
     // Each pair has orders of its own.
     let pairs = json["benchmarks"][0]["pairs"].as_u64().unwrap();
     assert_eq!(pairs, if is_random { 3 } else { 4 });
+    if is_random {
+        let seed = |run| fs::read_to_string(workspace.0.kept().join(run).join("layout-seed"));
+        let seeds = ["a1", "a2", "a3"].map(|run| seed(run).unwrap());
+        assert_eq!(BTreeSet::from(seeds).len(), 3);
+    }
     let json = compared("fresh fresh --layout fixed", 0);
     assert_eq!(verdict(&json, "sort/100"), "same", "{json:#}");
     assert_eq!(json["layout"], "fixed");

@@ -339,7 +339,7 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
 }
 
 #[test]
-fn no_link_of_any_page_is_dead() {
+fn no_page_has_a_dead_link_or_leaves_a_heading_out() {
     let dir = folder();
     let without_a_run = || {
         let mut results = measured(&["matmul"]);
@@ -363,10 +363,23 @@ fn no_link_of_any_page_is_dead() {
     write(&other, &alone, &alone).unwrap();
     for out in dir.path().read_dir().unwrap() {
         let out = out.unwrap().path();
-        let links = links(&out);
-        assert!(links.len() > 20, "{links:?}");
-        for (page, link) in links {
-            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+        let pages = pages(&out);
+        let mut all_links = Vec::new();
+        for (page, text) in &pages {
+            let levels = text.split("<h").skip(1);
+            let levels: Vec<u32> = levels
+                .filter_map(|rest| rest.chars().next()?.to_digit(10))
+                .collect();
+            let is_in_order = levels.windows(2).all(|pair| pair[1] <= pair[0] + 1);
+            assert!(is_in_order, "{}: {levels:?}", page.display());
+            let links = text.split(" href=\"").skip(1);
+            let links = links.filter_map(|rest| rest.split('"').next());
+            let own = links.filter(|link| !link.starts_with("http") && *link != "#");
+            all_links.extend(own.map(|link| (page, link)));
+        }
+        assert!(all_links.len() > 20, "{all_links:?}");
+        for (page, link) in all_links {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = match file {
                 "" => page.clone(),
                 _ => page.parent().unwrap().join(file),
@@ -381,40 +394,17 @@ fn no_link_of_any_page_is_dead() {
     }
 }
 
-/// Each page in a folder of a report with each of its links to another file or place.
-fn links(out: &Path) -> Vec<(PathBuf, String)> {
+/// Each page in a folder of a report, with its text.
+fn pages(out: &Path) -> Vec<(PathBuf, String)> {
     let entries = [out.to_owned(), out.join("groups")].map(|folder| folder.read_dir().unwrap());
-    let pages = entries
+    let paths = entries
         .into_iter()
         .flatten()
         .map(|entry| entry.unwrap().path());
-    let pages = pages.filter(|path| path.extension().is_some_and(|e| e == "html"));
-    let of_page = |page: PathBuf| {
-        let text = fs::read_to_string(&page).unwrap();
-        let links = text.split(" href=\"").skip(1);
-        let links = links.filter_map(|rest| Some(rest.split('"').next()?.to_owned()));
-        let own: Vec<_> = links
-            .filter(|link| !link.starts_with("http") && link != "#")
-            .collect();
-        own.into_iter().map(move |link| (page.clone(), link))
-    };
-    pages.flat_map(of_page).collect()
-}
-
-#[test]
-fn pages_leave_no_heading_out() {
-    let dir = folder();
-    let written = written(measured(&["transfer", "cold_start"]), dir.path());
-    let pages = written.pages();
-    let levels = pages
-        .split("<h")
-        .skip(1)
-        .filter_map(|rest| rest.chars().next()?.to_digit(10));
-    let levels: Vec<u32> = levels.collect();
-    assert!(
-        levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
-        "{levels:?}"
-    );
+    let pages = paths.filter(|path| path.extension().is_some_and(|e| e == "html"));
+    pages
+        .map(|page| (page.clone(), fs::read_to_string(page).unwrap()))
+        .collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use cubecl::server::Handle;
 
 const ITERATIONS: u64 = 1_000;
 const THREADS: usize = 256;
-/// Threads of a sum, each of which adds up as many values.
+/// Threads of a sum, between which the values are divided.
 const SUMS: usize = 1 << 16;
 
 #[cube(launch_unchecked)]

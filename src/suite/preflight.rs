@@ -13,7 +13,7 @@ use crossover_results::store::whole_file::{sweep, try_to_write};
 use crate::model::id::Device;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::AnyGroup;
-use crate::timing::{BoxError, Rate};
+use crate::timing::{BoxError, Clock, Rate};
 
 /// Checks the options.
 ///
@@ -111,8 +111,8 @@ pub(super) fn results_folder(root: &Path) -> Result<File, BoxError> {
     Ok(file)
 }
 
-/// The most bytes that an element has in memory: eight values of f64, read or written.
-const ELEMENT_BYTES: f64 = 64.0;
+/// The most bytes that a kernel moves for an element: 64 values of f64, for several passes over a few arrays.
+const ELEMENT_BYTES: f64 = 512.0;
 
 impl AnyGroup {
     /// Contradictions in what the group declares, in sentences; a run refuses such a group.
@@ -130,6 +130,12 @@ impl AnyGroup {
                     .link_bytes
                     .is_some_and(|b| b.sum() > 0.0)
             };
+            if row.clock == Clock::Activity {
+                found.push(format!(
+                    "{name} is timed by `activity`, which leaves out launches and is compared with itself alone; \
+                     time it on another clock, or with iter_activity in a benchmark of your own"
+                ));
+            }
             if row.device() == Device::Gpu
                 && row.role.data.on_device()
                 && !row.role.leaves_the_device()

@@ -20,12 +20,12 @@ use crossover_words::text::{visible, visible_lines};
 /// without an operation it lists all.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The operation, a group of the report
+    /// The operation; without one, all are listed
     operation: Option<String>,
     /// Its size; for a matrix product also M N K (M x K times K x N)
     #[arg(num_args = 1..=3, requires = "operation", value_parser = size)]
     size: Vec<u64>,
-    /// Where the data start and end [default: ordinary]
+    /// Where the data start and end [default: ordinary; of work on several GPUs: where it was measured]
     #[arg(
         long,
         requires = "operation",
@@ -101,13 +101,22 @@ fn measured(
         let meant = meant(",", name, names());
         let end = if meant.is_empty() { "." } else { &meant };
         let names = Vec::from_iter(names()).join(", ");
-        bail!("no operation {name}{end} There are: {names}");
+        let several = match name.split('/').next() {
+            Some("matmul_devices") => {
+                "; CROSSOVER_DEVICE=all cargo bench measures it on several GPUs"
+            }
+            _ => "",
+        };
+        bail!("no operation {name}{end} There are: {names}{several}");
     };
-    let mut measured = operation.places.iter().map(|place| place.data);
+    let measured = operation.places.iter().map(|place| place.data);
     let usual = Residency::default();
     // Work on several GPUs has data on them alone.
-    let is_usual = measured.clone().any(|data| data == usual);
-    let place = measured.next().filter(|_| !is_usual).unwrap_or(usual);
+    let is_divided = operation.sides.is_some() && measured.clone().all(|data| data != usual);
+    let place = measured
+        .take(usize::from(is_divided))
+        .next()
+        .unwrap_or(usual);
     let mut question = Question::new(&operation.name, asked_size(operation, arguments)?)
         .data(arguments.data.unwrap_or(place))
         .reuse(arguments.reuse.unwrap_or(1));

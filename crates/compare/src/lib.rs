@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Baseline                samples of the runs of a side, read by `crossover_results`
-//!   rows                  matches ids; `steps` finds the tick of a clock
+//!   rows                  matches ids
 //! BenchmarkRow, Case      Median of each side, in RunPairs
 //!   constant              subtracts the launch constant
 //!   learn                 for each class: Case -> MeanSquare -> Hypothesis -> DriftModel (`drift`)

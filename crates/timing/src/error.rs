@@ -125,7 +125,7 @@ pub enum TimingError {
     },
     /// On the clock `activity`, iterations had no kernel.
     #[error(
-        "the routine launched fewer kernels than it ran: its work is on the CPU, or another thread launches it later; \
+        "the routine launched fewer kernels than it ran iterations: its work is on the CPU, or another thread launches it later; \
          pass a wait for that thread to CudaTime::wait_by, and time copies alone with iter_wall"
     )]
     NoKernel,

@@ -246,7 +246,7 @@ impl CudaTime {
         self.settle()?;
         // Without a gate, behind which lazily loaded code would wait.
         let clock = match claim.clock {
-            Clock::Wall | Clock::Submit => Clock::Wall,
+            Clock::Wall | Clock::Submit | Clock::Activity => Clock::Wall,
             _ => Clock::Events,
         };
         let first_ns = self.once(clock, || code.run())?;

@@ -426,10 +426,10 @@ fn records_do_not_change_the_time_on_the_device() -> TestResult {
     let launch = || unsafe { spin.launch(&bench.stream) };
     let gated = Clock::EventsGated;
     for (clock, nodes, most) in [
-        (gated, 1, 0.01),
-        (gated, 32, 0.02),
-        (Clock::Submit, 1, f64::INFINITY),
-        (Clock::Wall, 1, f64::INFINITY),
+        (gated, 1, Some(0.01)),
+        (gated, 32, Some(0.02)),
+        (Clock::Submit, 1, None),
+        (Clock::Wall, 1, None),
     ] {
         let each = || match nodes {
             1 => middle(9, || time.measure_launches(clock, N, 1, launch)),
@@ -445,7 +445,9 @@ fn records_do_not_change_the_time_on_the_device() -> TestResult {
             "{clock}, {nodes} kernels: {ns:.0} ns, recorded {:+.1} %",
             100.0 * more
         );
-        assert!(more.abs() <= most, "{clock}");
+        if let Some(most) = most {
+            assert!(more.abs() <= most, "{clock}");
+        }
     }
     let begun = Instant::now();
     (0..10).try_for_each(|_| time.measure_activity(1, launch).map(drop))?;

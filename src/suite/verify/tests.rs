@@ -165,11 +165,14 @@ fn a_group_that_contradicts_itself_is_told_so() {
     for (bytes, is_refused) in [(8.0, false), (8192.0, true)] {
         let cost = move |n| Cost::default().bytes(bytes * n as f64);
         let sizes = Sizes::new([4], [8], [16]);
-        let group = Group::<Ones>::new("rows", sizes, Rate::elements(), cost);
+        let row = Implementation::gpu("busy", Clock::Activity, |_, _| Err("never made".into()));
+        let group = Group::<Ones>::new("rows", sizes, Rate::elements(), cost).with(row);
         let found = AnyGroup::from(group).contradictions();
-        let is_found = found
-            .iter()
-            .any(|fault| fault.contains("8192 bytes for each"));
+        assert!(
+            found[0].contains("rows/gpu/busy is timed by `activity`"),
+            "{found:?}"
+        );
+        let is_found = found.iter().any(|fault| fault.contains("bytes for each"));
         assert_eq!(is_found, is_refused, "{found:?}");
     }
 }

@@ -139,7 +139,8 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
     Ok(())
 }
 
-/// Has the other ranks probe their launches. Returns whether those of one are long. No rank is in a sum meanwhile: each has replied to the last order, and waits for the next one.
+/// Has the other ranks probe their launches. Returns whether those of one are long. No rank is in a sum meanwhile:
+/// each has replied to the last order, and waits for the next one.
 pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: Probe) -> Result<bool, RoutineError> {
     let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
         return Ok(false);

@@ -27,7 +27,7 @@
 //! - A bias's gradient sums such values without a factor: 5 e behind ReLU, and 1 e of the
 //!   logits, of which most is the rounding of the gradient itself.
 //!
-//! Products of operands that are rounded or cut off on the CPU (batches 1 to 4096) show 5.9, 7.4,
+//! Products of operands that were rounded or cut off on the CPU (batches 1 to 4096, 250c968d) showed 5.9, 7.4,
 //! 9.0, 7.7, 4.6 and 0.8 e. The constants below leave half as much again or more,
 //! and the next coarser format exceeds at least one of them.
 //!

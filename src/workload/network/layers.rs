@@ -299,10 +299,10 @@ impl Network {
     }
 }
 
-/// The kernels of this module.
+/// The kernels between the products of a network.
 pub(crate) static NETWORK: Source = kernels!("network.cu", after "values.cuh");
 
-/// Threads per block of each kernel: `SUM_THREADS` in the source.
+/// Threads per block, which the sums are compiled for: `SUM_THREADS` in the source.
 const SUM_THREADS: u32 = 256;
 /// Columns that a block sums: four times `SUM_FOURS` in the source.
 const SUM_COLUMNS: usize = 16;

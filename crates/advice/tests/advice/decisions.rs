@@ -317,7 +317,7 @@ fn files_that_are_none_are_named() {
     assert!(matches!(Advice::open("there/is/none"), Err(Error::Io(..))));
 }
 
-/// The generated schema requires the fields that a file has, and allows no other value of a choice.
+/// The generated schema requires no field that a file lacks, and names each that it has.
 #[cfg(feature = "schema")]
 #[test]
 fn the_schema_of_the_types_names_each_field_of_a_file() {
@@ -328,10 +328,14 @@ fn the_schema_of_the_types_names_each_field_of_a_file() {
             .as_str()
             .map_or(schema, |at| root.pointer(&at[1..]).unwrap());
         match value {
-            Value::Object(fields) => fields.iter().all(|(name, value)| {
-                let property = schema["properties"].get(name);
-                property.is_some_and(|property| names_each_field(property, root, value))
-            }),
+            Value::Object(fields) => {
+                let mut required = schema["required"].as_array().into_iter().flatten();
+                required.all(|name| fields.contains_key(name.as_str().unwrap()))
+                    && fields.iter().all(|(name, value)| {
+                        let property = schema["properties"].get(name);
+                        property.is_some_and(|property| names_each_field(property, root, value))
+                    })
+            }
             Value::Array(elements) => elements
                 .iter()
                 .all(|element| names_each_field(&schema["items"], root, element)),
@@ -348,6 +352,7 @@ fn the_schema_of_the_types_names_each_field_of_a_file() {
     for choice in ["cpu", "gpu", "unsure"] {
         assert!(choices.contains(&format!("\"{choice}\"")), "{choices}");
     }
+    assert!(schema["required"].to_string().contains("\"operations\""));
     let point = &schema["$defs"]["Point"]["properties"]["processes"];
     assert_eq!(point["type"], "integer");
 }

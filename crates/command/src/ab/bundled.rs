@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -94,12 +95,16 @@ pub(super) fn file_name(executable: &Executable) -> &OsStr {
 
 /// Copies a folder, if it is there, without what belongs to git.
 pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    match from.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => drop(found?),
+    }
     let entries = WalkDir::new(from).into_iter();
-    let entries = entries.filter_entry(|entry| entry.file_name() != ".git");
-    for entry in entries.filter(|_| from.exists()) {
+    for entry in entries.filter_entry(|entry| entry.file_name() != ".git") {
         let entry = entry?;
         let to = to.join(entry.path().strip_prefix(from)?);
-        if entry.file_type().is_dir() {
+        // The folder itself may be reached by a link.
+        if entry.file_type().is_dir() || entry.depth() == 0 {
             fs::create_dir_all(&to)?;
         } else if entry.path_is_symlink() {
             symlink(&fs::read_link(entry.path())?, &to)?;

@@ -91,8 +91,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=100))]
     #[arg(conflicts_with_all = ["b", "json", "markdown", "html"])]
     null: Option<u32>,
-    /// Whether each process is linked anew, with its functions in a random order, so that a verdict does
-    /// not depend on where the linker puts them
+    /// Whether each process is linked anew, with its functions and constants in a random order, so that a
+    /// verdict does not depend on where the linker puts them
     #[arg(long, value_enum, default_value_t = LayoutChoice::Random)]
     layout: LayoutChoice,
     /// Run also what has equal executables on both sides

@@ -187,7 +187,7 @@ impl Version {
         (self.source.as_ref()).is_some_and(|source| source.commit.is_none())
     }
 
-    /// Copies its files, and the user's settings around them .
+    /// Copies its files, and the user's settings around them.
     ///
     /// # Errors
     /// The message of git, cargo or the file system.
@@ -442,7 +442,9 @@ pub(super) fn order_functions(
                 continue;
             }
             let built = executable.built().filter(|_| version.source.is_some());
-            let built = built.context("a bundle without orders is not linked again");
+            let built = built.context(
+                "a bundle without orders is not linked again (`crossover bundle` said why it has none)",
+            );
             match built.and_then(|built| Ordered::of(&built)) {
                 Ok(ordered) => executable.order = Some(Rc::new(Order::Linked(ordered))),
                 Err(error) if child::interrupted() => return Err(error),

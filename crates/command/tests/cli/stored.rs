@@ -125,12 +125,9 @@ pub(crate) fn a_report_answers_from_stored_results() {
         (queued, [7738.0, 49_730.0]),
         (pinned, [83_960.0, 980_600.0]),
     ];
-    for (place, ((data, gpu, kind, limit), times)) in operation["places"]
-        .as_array()
-        .expect("places")
-        .iter()
-        .zip(answers)
-    {
+    let places = operation["places"].as_array().expect("places");
+    assert_eq!(places.len(), answers.len());
+    for (place, ((data, gpu, kind, limit), times)) in places.iter().zip(answers) {
         let found = ["data", "cpu", "gpu"].map(|field| place[field].as_str());
         assert_eq!(found, [data, "over-batch", gpu].map(Some));
         assert_eq!(place["crossing"]["kind"], kind, "{data}");
@@ -221,6 +218,8 @@ pub(crate) fn another_name_changes_no_answer() {
 
     let (before, now) = (Report::of_record(&record), Report::of_record(&other));
     let mut pages = 0;
+    let [old, new] = [&before, &now].map(|report| files(report.folder.path()).len());
+    assert_eq!(old, new);
     for path in files(before.folder.path()) {
         let name = path.strip_prefix(&before.folder).expect("it is inside");
         let name = name.to_str().expect("a name in UTF-8");

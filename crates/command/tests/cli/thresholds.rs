@@ -72,6 +72,13 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     // The command answers from the file as a program does.
     let advice = "product, size = 300, in ordinary memory: use the GPU";
     input.ends("advise product 300 --thresholds out.json", 0, advice);
+    // Data that start elsewhere have no answer unless they are asked for.
+    let queued = Input::new(&times(4, 2).replace(",ordinary,", ",queued,"));
+    queued.thresholds("", 0, "");
+    let unsure = "unsure; this operation was not measured with its data there";
+    queued.ends("advise product 300 --thresholds out.json", 0, unsure);
+    let named = "advise product 300 --data queued --thresholds out.json";
+    queued.ends(named, 0, "use the GPU");
 
     // Two programs keep their names.
     let programs = times(3, 2).replace(",gpu,", ",rayon,");

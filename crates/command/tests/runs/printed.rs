@@ -57,7 +57,14 @@ pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
 
 /// Runs it; see [`ended`].
 pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
-    let printed = ended(&command.output().unwrap(), code, words);
+    let output = command.output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{command:?}\n{}",
+        printed(&output)
+    );
+    let printed = ended(&output, code, words);
     lacks(&printed, &["panicked"]);
     printed
 }

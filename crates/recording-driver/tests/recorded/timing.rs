@@ -261,7 +261,7 @@ fn activity_refused(on: On) -> Result<(), BoxError> {
         plan("");
         assert_eq!(record()?.kernels, 3, "after {fault}");
     }
-    on.time.measure_activity(3, || -> Result<(), BoxError> {
+    let around = on.time.measure_activity(3, || -> Result<(), BoxError> {
         let error = record().unwrap_err().to_string();
         assert!(
             error.contains("or another thread of this program records"),
@@ -269,8 +269,15 @@ fn activity_refused(on: On) -> Result<(), BoxError> {
         );
         Ok(on.launch()?)
     })?;
+    assert_eq!(around.kernels, 3);
     let none = on.time.measure_activity(3, || Ok::<(), BoxError>(()));
     assert!(matches!(none, Err(TimingError::NoKernel)), "{none:?}");
+    let none = on.time.measure_activity(0, || on.launch());
+    assert!(matches!(none, Err(TimingError::NoIterations)), "{none:?}");
+    let failed = on
+        .time
+        .measure_activity(3, || Err::<(), _>("its own error"));
+    assert!(matches!(failed, Err(TimingError::Routine(_))), "{failed:?}");
     on.is_known(&on.time)
 }
 

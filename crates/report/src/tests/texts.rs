@@ -122,7 +122,7 @@ fn the_document_is_that_of_the_committed_records() {
 }
 
 /// Rows are found by their roles, so a role that a row of the suite no longer has would only leave a claim without a
-/// result. The document holds their sizes.
+/// result. Whether its sizes are measured shows in the document with the next record.
 #[test]
 fn each_row_of_the_claims_is_one_of_the_suite() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");

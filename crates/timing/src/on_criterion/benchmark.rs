@@ -22,9 +22,10 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let clock = benchmark.clock;
         let benchmarks = &self.criterion().benchmarks;
+        let repeats = benchmarks.repeats(benchmark, iterations);
         if clock == Clock::Activity {
             benchmarks.launches.take();
-        } else if !benchmarks.repeats(benchmark, iterations) {
+        } else if !repeats {
             let iteration = match iterations {
                 1 => {
                     benchmarks.launches.take();

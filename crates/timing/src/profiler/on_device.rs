@@ -178,18 +178,17 @@ impl Bench for OnDevice<'_> {
     }
 
     fn stop(&mut self) -> Vec<RangeRecord> {
+        // Another recording keeps its ranges if this one was refused, and if it begins once this one is detached.
+        let ranges = self.subscription.as_ref().map(|_| ranges::end());
         self.disable();
-        ranges::end()
+        ranges.unwrap_or_default()
     }
 }
 
 /// Also where the benchmark panics.
 impl Drop for OnDevice<'_> {
     fn drop(&mut self) {
-        if !self.enabled.is_empty() {
-            self.disable();
-            ranges::end();
-        }
+        self.stop();
     }
 }
 

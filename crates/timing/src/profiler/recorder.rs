@@ -19,8 +19,6 @@ const LEAST: u64 = 10;
 const SINGLES: u64 = 5;
 /// Time that the two may take.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// Iterations of the first batch of an [`activity`], before it is known how many records they have.
-const FIRST_BATCH: u64 = 100;
 /// Two iterations in a row must have as many kernels, within so many, before an [`activity`] begins.
 const WARM_UP: u32 = 50;
 
@@ -106,12 +104,14 @@ pub(super) fn activity(bench: &mut impl Bench, iterations: u64) -> Result<Activi
                 break;
             }
         }
-        let mut activity = batch(bench, iterations.min(FIRST_BATCH))?;
+        let fitting = |batch: &Activity| {
+            let records = (batch.kernels + batch.copies).div_ceil(batch.iterations);
+            (RECORDS / records).max(1)
+        };
+        let mut activity = batch(bench, iterations.min(fitting(&warm_up)))?;
         while activity.iterations < iterations {
-            let records = (activity.kernels + activity.copies).div_ceil(activity.iterations);
-            let fitting = (RECORDS / records).max(1);
-            let next = batch(bench, fitting.min(iterations - activity.iterations))?;
-            activity.append(next);
+            let rest = iterations - activity.iterations;
+            activity.append(batch(bench, rest.min(fitting(&activity)))?);
         }
         activity.is_steady &= activity.kernels == warm_up.kernels * iterations;
         Ok(activity)
@@ -406,7 +406,7 @@ mod tests {
             .map(|batch| batch.iter().filter(|step| **step == "run").count())
             .collect();
         // Iterations with five, four, three, two and two kernels, and 10,000 records in a batch.
-        assert_eq!(runs, [1, 1, 1, 1, 1, 100, 5_000, 900, 0]);
+        assert_eq!(runs, [1, 1, 1, 1, 1, 5_000, 1_000, 0]);
         let first = ["synchronize", "start", "run", "synchronize", "collect"];
         assert!(bench.steps.starts_with(&first) && bench.steps.ends_with(&["collect", "stop"]));
 

@@ -1,15 +1,16 @@
 //! `crossover keep` and `crossover history`: the runs of a machine.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 
 use crate::ab::{git_around, git_line};
 use crate::compare::results_folders;
+use crossover_compare::comparison::FailOn;
 use crossover_compare::history::History;
 use crossover_machine::fingerprint;
 use crossover_machine::peers::first_gpu;
@@ -67,7 +68,9 @@ impl MachineFolder {
 
 /// Show which benchmarks became slower or faster over the kept runs of this machine, and since which commit
 ///
-/// A change is suspected, since each commit moves functions too; the printed command confirms or refutes it.
+/// A change is suspected, since each commit moves functions too; `crossover ab` confirms or refutes it.
+///
+/// Exit code: 1 if a change is suspected in the newest run (with --confirm: confirmed) that --fail-on names.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
@@ -75,6 +78,15 @@ pub(crate) struct HistoryArgs {
     /// Also write a page with a plot of each benchmark
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Run `crossover ab` on the commits between which a change is suspected
+    #[arg(long)]
+    confirm: bool,
+    /// Print Markdown, for a comment or the summary of a job
+    #[arg(long)]
+    markdown: bool,
+    /// Which changes make the exit code 1
+    #[arg(long, value_enum, default_value_t)]
+    fail_on: FailOn,
 }
 
 /// Runs `crossover history`.
@@ -88,57 +100,61 @@ pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     for problem in &problems {
         eprintln!("left out: {problem}");
     }
-    let mut runs = history::by_run(processes);
     let machine = visible(&folder.file_name().unwrap_or_default().to_string_lossy());
-    if runs.is_empty() {
+    if processes.is_empty() {
         let folder = args.place.folder.display();
         bail!(
             "{folder} has no runs of {machine}: `crossover keep` adds one, and --machine names another machine"
         );
     }
-    in_order_of_commits(&mut runs);
+    let runs = in_order_of_commits(history::by_run(&processes));
     let names = runs.iter().map(|run| name(&run[0])).collect();
     let history = History::new(machine, names, breaks(&runs), times(&runs));
     if let Some(path) = &args.html {
         write_atomic(path, history.page().as_bytes()).context("--html: choose another file")?;
     }
-    println!("{}: {}", history.machine, counted(runs.len(), "run"));
-    for note in &history.notes {
-        println!("{note}");
+    // Markdown shows indented lines as they are.
+    let indent = if args.markdown { "    " } else { "" };
+    for line in history.text().lines() {
+        println!("{indent}{line}");
     }
-    println!();
-    for row in &history.rows {
-        println!("{}: {}", visible(&row.id), row.in_words(&history.runs));
-    }
-    print_confirmations(&history, &runs);
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The commands that confirm or refute the new suspicions.
-fn print_confirmations(history: &History, runs: &[Vec<KeptRun>]) {
+    let mut code = u8::from(!args.confirm && history.fails(args.fail_on));
     for ((good, bad), ids) in history.suspected() {
         let commit = |run: usize| runs[run][0].environment.commit.as_deref();
-        let (Some(good), Some(bad)) = (commit(good), commit(bad)) else {
-            println!("\nsuspected without a commit: keep the results in their repository");
-            continue;
-        };
-        if good == bad {
+        let Some((good, bad)) = commit(good)
+            .zip(commit(bad))
+            .filter(|(good, bad)| good != bad)
+        else {
             println!(
-                "\nsuspected between two runs of {good}: the machine or uncommitted changes differ; commit changes \
-                 before `crossover keep`"
+                "\n{indent}suspected between two runs without commits that differ: commit changes before `cargo bench`, \
+                 and keep the results in their repository"
             );
             continue;
-        }
-        let range = format!("{good}..{bad}");
-        let between = git(&["rev-list", "--count", "--first-parent", &range]);
-        let between = between.and_then(|count| count.parse::<usize>().ok());
-        let commits =
-            between.map_or_else(|| "unknown commits".to_owned(), |n| counted(n, "commit"));
-        println!("\nTo confirm a change in {commits}:");
+        };
         let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
-        let filter = crate::quoted_for_sh(&format!("^({})$", ids.join("|")));
-        println!("crossover ab {good} {bad} -- {filter}");
+        let filter = format!("^({})$", ids.join("|"));
+        let range = format!("{good}..{bad}");
+        let commits = git(&["rev-list", "--count", "--first-parent", &range]);
+        let commits = commits.as_deref().unwrap_or("unknown");
+        let quoted = crate::quoted_for_sh(&filter);
+        println!("\n{indent}To confirm the change (commits: {commits}):");
+        println!("{indent}crossover ab {good} {bad} -- {quoted}\n");
+        if args.confirm {
+            code = code.max(confirm(args, good, bad, &filter)?);
+        }
     }
+    Ok(ExitCode::from(code))
+}
+
+/// Runs `crossover ab` on the benchmarks of a suspected change, and returns its exit code.
+fn confirm(args: &HistoryArgs, good: &str, bad: &str, filter: &str) -> anyhow::Result<u8> {
+    let fail_on = args.fail_on.to_possible_value();
+    let fail_on = fail_on.as_ref().map_or("slower", |value| value.get_name());
+    let mut ab = Command::new(crossover_system::own_executable()?);
+    ab.args(["ab", good, bad, "--fail-on", fail_on]);
+    ab.args(args.markdown.then_some("--markdown"));
+    let code = ab.args(["--", filter]).status()?.code();
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
 }
 
 /// A run in a few words: its commit, or its time.
@@ -148,19 +164,21 @@ fn name(run: &KeptRun) -> String {
     commit.map_or_else(|| run.time.clone(), |commit| format!("{commit} ({day})"))
 }
 
-/// Puts the runs whose commits are in the first-parent history of HEAD into its order; the others keep their places.
-fn in_order_of_commits(runs: &mut [Vec<KeptRun>]) {
+/// The runs in the order of the first-parent history of HEAD. A run whose commit is not in it follows the one before.
+fn in_order_of_commits(runs: Vec<&[KeptRun]>) -> Vec<&[KeptRun]> {
     let list = git(&["rev-list", "--first-parent", "--reverse", "HEAD"]).unwrap_or_default();
-    let places: HashMap<&str, usize> = list.lines().zip(0..).collect();
-    let place = |run: &[KeptRun]| places.get(run[0].environment.commit.as_deref()?).copied();
-    let known: Vec<usize> = (0..runs.len())
-        .filter(|run| place(&runs[*run]).is_some())
-        .collect();
-    let mut sorted: Vec<Vec<KeptRun>> = known.iter().map(|run| runs[*run].clone()).collect();
-    sorted.sort_by_key(|run| place(run));
-    for (at, run) in known.into_iter().zip(sorted) {
-        runs[at] = run;
+    let places: HashMap<&str, usize> = list.lines().zip(1..).collect();
+    let mut before = 0;
+    let mut placed = Vec::new();
+    for run in runs {
+        let commit = run[0].environment.commit.as_deref();
+        before = commit
+            .and_then(|commit| places.get(commit).copied())
+            .unwrap_or(before);
+        placed.push((before, run));
     }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, run)| run).collect()
 }
 
 /// Facts of a machine that may change without its name.
@@ -173,51 +191,45 @@ const SOFTWARE: [&str; 5] = [
 ];
 
 /// Where another kernel, driver or toolchain begins.
-fn breaks(runs: &[Vec<KeptRun>]) -> Vec<String> {
-    let facts = |run: &KeptRun| -> BTreeMap<&str, String> {
+fn breaks(runs: &[&[KeptRun]]) -> Vec<String> {
+    let software = |run: &KeptRun| -> BTreeMap<&str, String> {
         let compiler = run.toolchain.clone().map(|version| ("toolchain", version));
         let facts = run.environment.facts().into_iter();
-        facts
-            .filter(|(name, _)| SOFTWARE.contains(name))
-            .chain(compiler)
-            .collect()
+        let facts = facts.filter(|(name, _)| SOFTWARE.contains(name));
+        facts.chain(compiler).collect()
     };
-    let pairs = runs.windows(2).flat_map(|pair| {
-        let [before, after] = [facts(&pair[0][0]), facts(&pair[1][0])];
-        let since = name(&pair[1][0]);
-        let changed = after.into_iter().filter_map(move |(name, new)| {
-            let old = before.get(name).filter(|old| **old != new)?;
-            Some(format!(
-                "break: {name} {old} until then, {new} since {since}"
-            ))
-        });
-        changed.collect::<Vec<_>>()
-    });
-    pairs.collect()
+    let mut breaks = Vec::new();
+    for pair in runs.windows(2) {
+        let [before, after] = [software(&pair[0][0]), software(&pair[1][0])];
+        for (fact, new) in &after {
+            if let Some(old) = before.get(fact).filter(|old| *old != new) {
+                let since = name(&pair[1][0]);
+                breaks.push(format!(
+                    "break: {fact} {old} until then, {new} since {since}"
+                ));
+            }
+        }
+    }
+    breaks
 }
 
 /// The benchmarks of the newest run: the geometric mean over the processes of each run of their medians, on the clock
 /// of the newest.
-fn times(runs: &[Vec<KeptRun>]) -> Vec<(String, Vec<Option<f64>>)> {
-    let Some(newest) = runs.last() else {
-        return Vec::new();
-    };
-    let ids: BTreeMap<&String, _> = newest
-        .iter()
-        .flat_map(|it| &it.benchmarks)
-        .map(|(id, it)| (id, it.clock))
-        .collect();
+fn times(runs: &[&[KeptRun]]) -> Vec<(String, Vec<Option<f64>>)> {
+    let newest = runs.last().into_iter().copied().flatten();
+    let newest = newest.flat_map(|process| &process.benchmarks);
+    let clocks: BTreeMap<&String, _> = newest.map(|(id, kept)| (id, kept.clock)).collect();
     let row = |(id, clock): (&String, _)| {
-        let of_run = |run: &Vec<KeptRun>| {
+        let of_run = |run: &&[KeptRun]| {
             let kept = run.iter().filter_map(|process| process.benchmarks.get(id));
             let medians = kept
-                .filter(|it| it.clock == clock)
-                .filter_map(|it| median(it.ns.iter().copied()));
+                .filter(|kept| kept.clock == clock)
+                .filter_map(|kept| median(kept.ns.iter().copied()));
             Some(mean(medians.map(f64::ln)).exp()).filter(|ns| ns.is_finite())
         };
         (id.clone(), runs.iter().map(of_run).collect())
     };
-    ids.into_iter().map(row).collect()
+    clocks.into_iter().map(row).collect()
 }
 
 /// Runs `crossover keep`.
@@ -272,12 +284,11 @@ fn toolchain() -> Option<String> {
 
 /// When the newest result under a folder was written.
 fn newest_sample(root: &Path) -> Option<SystemTime> {
-    let entries = walkdir::WalkDir::new(root)
-        .follow_links(true)
-        .into_iter()
-        .flatten();
-    let newest = entries.filter(|entry| entry.path().ends_with(Path::new(NEW).join(SAMPLE)));
+    let entries = walkdir::WalkDir::new(root).follow_links(true).into_iter();
+    let newest = entries
+        .flatten()
+        .filter(|entry| entry.path().ends_with(Path::new(NEW).join(SAMPLE)));
     newest
-        .filter_map(|entry| fs::metadata(entry.path()).ok()?.modified().ok())
+        .filter_map(|entry| entry.metadata().ok()?.modified().ok())
         .max()
 }

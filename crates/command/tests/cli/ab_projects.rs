@@ -500,3 +500,32 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
     executable(&place.path("bin/cargo"), "exit 1");
     assert_eq!(run(), first);
 }
+
+/// With stand-ins for cargo and the command that log their arguments.
+pub(crate) fn the_action_keeps_results_and_shows_their_history() {
+    let place = Place::project(&[], "");
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}/bin:{path}", place.dir());
+    let all = "bench -p one\nkeep h\nhistory h --confirm --markdown\n";
+    for (bench, found, code, calls, comment) in [
+        (0, 0, 0, all, "shown"),
+        (0, 1, 1, all, "shown"),
+        (101, 0, 2, "bench -p one\n", "could not be compared"),
+    ] {
+        let log = place.path("calls");
+        let logs = format!("echo \"$*\" | sed 's| --html.*||' >> {}", log.display());
+        executable(&place.path("bin/cargo"), &format!("{logs}; exit {bench}"));
+        let page = "mkdir -p ${6%/*}; touch $6; echo shown";
+        let command = format!("{logs}; [ $1 = keep ] || {{ {page}; exit {found}; }}");
+        executable(&place.path("crossover"), &command);
+        let set = [
+            ("AB_HISTORY", "h"),
+            ("AB_ARGUMENTS", "-p\none"),
+            ("PATH", &*path),
+        ];
+        let outputs = run_action(&place, "top", &place.path("crossover"), &set, code);
+        assert_eq!(place.take("calls"), calls);
+        holds(&fs::read_to_string(&outputs["comment"]).unwrap(), comment);
+        assert_eq!(outputs["results"].is_empty(), code == 2);
+    }
+}

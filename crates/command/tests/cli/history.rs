@@ -23,56 +23,59 @@ fn keep(top: &Path, run: u64, factor: f64, machine: &str) {
     expect(command.current_dir(top), 0, kept);
 }
 
-fn history(top: &Path, machine: &str) -> String {
-    let line = format!("history history --machine {machine} --html history.html");
-    expect(command::crossover(&line).current_dir(top), 0, machine)
+fn history(top: &Path, arguments: &str, code: i32, words: &str) -> String {
+    let line = format!("history history --html history.html {arguments}");
+    expect(command::crossover(&line).current_dir(top), code, words)
 }
 
-pub(crate) fn a_step_is_suspected_with_the_command_that_confirms_it_and_reported_once() {
+pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     let top = tempfile::tempdir().unwrap();
     let top = top.path();
     git_line(top, "init --quiet");
-    let mut commits = Vec::new();
-    let mut found = Vec::new();
-    for run in 1..=11 {
+    let run = |run: u64, factor: f64| {
         git_line(top, "commit --quiet --allow-empty --message change");
-        commits.push(git_line(top, "rev-parse HEAD").trim().to_owned());
-        // Written at one time: the order is that of the commits.
-        let factor = if run >= 8 { 1.2 } else { 1.0 };
         keep(top, run, factor, "runner");
-        if run == 4 {
-            holds(
-                &history(top, "runner"),
-                "4 of 5 runs: how much runs differ is not known yet",
-            );
-        }
-        if run >= 7 {
-            let shown = history(top, "runner");
-            found.extend(shown.contains("crossover ab").then_some((run, shown)));
-        }
-    }
-    let [(run, shown)] = &found[..] else {
-        panic!("reported once: {found:?}");
+        git_line(top, "rev-parse HEAD").trim().to_owned()
     };
-    assert!((8..=10).contains(run), "within three runs: {run}");
+    // Written at one time: the order is that of the commits.
+    let commits: Vec<String> = (1..=7).map(|at| run(at, 1.0)).collect();
+    history(
+        top,
+        "--machine runner",
+        0,
+        "runner: 7 runs\nspread between runs: 0.0",
+    );
+    let first_bad = run(8, 1.2);
+    // One run alone may be an outlier.
+    history(top, "--machine runner", 0, "3.60 µs");
+    run(9, 1.2);
+    run(10, 1.2);
+    let found = "To confirm the change (commits: 1):";
+    let shown = history(top, "--machine runner", 1, found);
     let first = shown.lines().find(|line| line.starts_with("g/f/")).unwrap();
     holds(first, "g/f/3: ");
     holds(first, "suspected slower: +20");
-    let [good, bad] = [&commits[6], &commits[7]];
-    holds(shown, "To confirm a change in 1 commit:");
-    holds(
-        shown,
-        &format!("crossover ab {good} {bad} -- '^(g/f/3)$'\n"),
-    );
-    holds(&history(top, "runner"), "suspected before slower");
-    // With its host as the name, a runner that lives one hour has one run.
-    keep(top, 11, 1.2, "host-11");
-    holds(&history(top, "host-11"), "1 of 5 runs");
+    let ab = format!("crossover ab {} {first_bad} -- '^(g/f/3)$'\n", commits[6]);
+    holds(&shown, &ab);
+    for (arguments, code, words) in [
+        ("--fail-on none", 0, "suspected slower"),
+        ("--markdown", 1, "\n    g/f/3: "),
+        // `ab` runs, and finds no package here.
+        ("--confirm", 2, "Cargo.toml"),
+    ] {
+        history(top, &format!("--machine runner {arguments}"), code, words);
+    }
     let page = fs::read_to_string(top.join("history.html")).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
     fs::write(top.join("history/runner/notes.txt"), "mine").unwrap();
+    run(11, 1.2);
+    let later = history(top, "--machine runner", 0, "suspected before slower");
     holds(
-        &history(top, "runner"),
+        &later,
         "left out: history/runner/notes.txt: is damaged or no kept run",
     );
+    // With its host as the name, a runner that lives one hour has one run.
+    keep(top, 12, 1.2, "host-12");
+    let few = "1 of 5 runs: how much runs differ is not known yet";
+    history(top, "--machine host-12", 0, few);
 }

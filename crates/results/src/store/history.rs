@@ -82,26 +82,19 @@ impl KeptRun {
     }
 
     fn read(path: &Path) -> Result<Self, FileError> {
-        let refuse = || {
-            FileError::other(
-                path,
-                "is damaged or no kept run; copy it again, or delete it",
-            )
+        let refuse = |_| {
+            let reason = "is damaged or no kept run; copy it again, or delete it";
+            FileError::other(path, reason)
         };
-        let text = unpacked(&read_bytes(path)?).map_err(|_| refuse())?;
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|_| refuse())?;
-        if value["kind"] != KIND {
-            return Err(refuse());
-        }
+        let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
+        let value = serde_json::from_slice(&text).map_err(|_| refuse(""))?;
         let run: Self = of_schema(path, SCHEMA, value)?;
-        let samples = run.benchmarks.values();
-        let is_sound = |it: &KeptBenchmark| {
-            !it.ns.is_empty() && it.ns.iter().all(|ns| positive(*ns).is_some())
-        };
-        if samples.clone().all(is_sound) {
-            Ok(run)
-        } else {
-            Err(refuse())
+        let samples = run.benchmarks.values().map(|kept| &kept.ns);
+        let is_sound =
+            |ns: &Vec<f64>| !ns.is_empty() && ns.iter().all(|ns| positive(*ns).is_some());
+        match run.kind == KIND && samples.clone().all(is_sound) {
+            true => Ok(run),
+            false => Err(refuse("")),
         }
     }
 }
@@ -124,23 +117,14 @@ pub fn read_all(machine: &Path) -> (Vec<KeptRun>, Vec<Unreadable>) {
 const ONE_RUN: Duration = Duration::from_secs(3600);
 
 /// The processes of each run, in the order of [`read_all`].
-pub fn by_run(processes: Vec<KeptRun>) -> Vec<Vec<KeptRun>> {
-    let mut runs: Vec<Vec<KeptRun>> = Vec::new();
+pub fn by_run(processes: &[KeptRun]) -> Vec<&[KeptRun]> {
     let time = |run: &KeptRun| humantime::parse_rfc3339(&run.time).ok();
+    let code = |run: &KeptRun| (run.environment.commit.clone(), run.environment.dirty);
     let is_next = |last: &KeptRun, next: &KeptRun| {
-        let after = time(last)
-            .zip(time(next))
-            .and_then(|(last, next)| next.duration_since(last).ok());
-        let code = |run: &KeptRun| (run.environment.commit.clone(), run.environment.dirty);
-        code(last) == code(next) && after.is_some_and(|after| after <= ONE_RUN)
+        let between = time(last).and_then(|last| time(next)?.duration_since(last).ok());
+        code(last) == code(next) && between.is_some_and(|between| between <= ONE_RUN)
     };
-    for next in processes {
-        match runs.last_mut() {
-            Some(run) if run.last().is_some_and(|last| is_next(last, &next)) => run.push(next),
-            _ => runs.push(vec![next]),
-        }
-    }
-    runs
+    processes.chunk_by(is_next).collect()
 }
 
 /// Removes the oldest files of runs until `most` are left, and returns how many were removed.
@@ -212,8 +196,12 @@ mod tests {
             "2026-01-03T00:00:00Z",
         ];
         let [first, second, another_day] = times.map(run);
-        let runs = by_run(vec![first, second, other, another_day]);
-        assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);
+        let processes = [first, second, other, another_day];
+        let runs = by_run(&processes);
+        assert_eq!(
+            runs.iter().map(|run| run.len()).collect::<Vec<_>>(),
+            [2, 1, 1]
+        );
     }
 
     /// With the name of the host, each runner that lives one hour would be a machine; by its hardware, runners of one

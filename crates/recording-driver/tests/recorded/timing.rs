@@ -229,7 +229,7 @@ fn activity_calls(on: On) -> Result<(), BoxError> {
     let recorded = ["attach", "detach", "record the kind", "hand over"];
     lines.retain(|line| recorded.iter().any(|what| line.starts_with(what)));
     let kinds = [1, 22, 2, 10].map(|kind| format!("record the kind {kind}"));
-    let handed = [1, 1, 10].map(|records| format!("hand over {records} records"));
+    let handed = [1, 1, 1, 10].map(|records| format!("hand over {records} records"));
     let begin = ["attach a tool", "hand over 0 records"].map(str::to_owned);
     let end = ["detach the tool".to_owned()];
     assert_eq!(lines, [&begin[..], &kinds, &handed, &end].concat());

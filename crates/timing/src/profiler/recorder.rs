@@ -97,6 +97,10 @@ pub(super) fn activity(bench: &mut impl Bench, iterations: u64) -> Result<Activi
     let (activity, _) = stopped(bench, |bench| {
         bench.synchronize()?;
         bench.start()?;
+        // CUPTI sets itself up at the first launches that it sees: their records do not count.
+        bench.run()?;
+        bench.synchronize()?;
+        bench.collect()?;
         let mut warm_up = batch(bench, 1)?;
         for _ in 1..WARM_UP {
             let before = std::mem::replace(&mut warm_up, batch(bench, 1)?);

@@ -97,8 +97,8 @@ pub(super) fn file_name(executable: &Executable) -> &OsStr {
 pub(super) fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     match from.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        found => drop(found?),
-    }
+        found => found?,
+    };
     let entries = WalkDir::new(from).into_iter();
     for entry in entries.filter_entry(|entry| entry.file_name() != ".git") {
         let entry = entry?;

@@ -33,37 +33,28 @@ const FUSED_SINF: Kernel = Kernel {
 
 /// Four launches of one sine each, through memory, alternately forwards and backwards.
 pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    Ok(Box::new(passes(gpu, problem)?))
+    Ok(Box::new(resident(gpu, problem, &KERNELS)?))
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
 pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    one_kernel(gpu, problem, FUSED)
+    Ok(Box::new(resident(gpu, problem, &[FUSED])?))
 }
 
 /// One kernel: CUDA's `sinf` four times.
 pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    one_kernel(gpu, problem, FUSED_SINF)
+    Ok(Box::new(resident(gpu, problem, &[FUSED_SINF])?))
 }
 
 /// The four launches of [`per_kernel`], captured and replayed.
 pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
-    let mut work = passes(gpu, problem)?;
+    let mut work = resident(gpu, problem, &KERNELS)?;
     work.steps.replay()?;
     Ok(Box::new(work))
 }
 
-fn one_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, kernel: Kernel) -> Result<Box<dyn Routine>> {
-    Ok(Box::new(resident(gpu, problem, &[kernel])?))
-}
-
-/// One launch per pass. Every second pass goes backwards, so it begins with data that the pass before
-/// it left in the L2 cache.
-fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared> {
-    resident(gpu, problem, &KERNELS)
-}
-
-/// The launches of [`per_kernel`].
+/// The launches of [`per_kernel`]. Every second pass goes backwards, so it begins with data that the pass
+/// before it left in the L2 cache.
 const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
 
 /// Kernels on data that stays in device memory.

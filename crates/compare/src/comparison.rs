@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::case::LaunchSlope;
 use crate::constant::{self, LaunchesOfProcess};
-use crate::environment;
 use crate::evidence::Drift;
-use crate::judge;
+use crate::forms::by_text;
 use crate::rows::{self, BenchmarkRow, OTHER_WORK};
-use crate::sheet::by_text;
 use crate::verdict::{Options, Verdict};
+use crate::{environment, judge};
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;
 

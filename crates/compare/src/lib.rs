@@ -12,8 +12,8 @@
 //!   judge                 Judged: one error rate for all; its interval is the Judgement. The power of the comparison
 //!   rows, environment     the judged BenchmarkRow, and differences between the machines
 //! Comparison
-//!   sheet, show           cells and sentences
-//!   forms, page           for a terminal, as Markdown, as JSON and as a page
+//!   show                  sentences
+//!   forms, page           cells; for a terminal, as Markdown, as JSON and as a page
 //! ```
 
 mod case;
@@ -31,7 +31,6 @@ mod learn;
 mod page;
 mod rows;
 mod series;
-mod sheet;
 mod show;
 pub mod verdict;
 

@@ -3,9 +3,9 @@
 use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
 use crate::evidence::Drift;
+use crate::forms::{by_text, more_pairs, ratio_and_interval};
 use crate::judge::Judgement;
 use crate::rows::BenchmarkRow;
-use crate::sheet::{by_text, more_pairs, ratio_and_interval};
 use crate::verdict::{CHANGE_ERROR, Layout, Location, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;

@@ -26,7 +26,7 @@ use crate::suite::journal::Missing;
 use crate::suite::sizes::MachineMemory;
 use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, LaunchState, TimingError};
 use crate::workload::choices::Choices;
-use crate::workload::devices::{Probe, launches_of_ranks};
+use crate::workload::devices::{LaunchProbe, launches_of_ranks};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// An implementation, set up at a size.
@@ -118,7 +118,7 @@ impl Host {
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 if self.opens_short {
                     // After an error, the first benchmark probes again.
-                    let _ = self.known_launches(Probe::Read.launches_of(&self.time));
+                    let _ = self.known_launches(LaunchProbe::Read.launches_of(&self.time));
                 }
                 Ok(Rc::new(gpu))
             })
@@ -388,12 +388,12 @@ impl Host {
         code: &mut Timed,
         several: bool,
     ) -> Result<Option<NotAgain>, RoutineError> {
-        let restored = self.launches(several, Probe::Shorten)?;
+        let restored = self.launches(several, LaunchProbe::Shorten)?;
         if restored.is_none_or(|state| state.is_long) {
             return Ok(Some(NotAgain::Stuck));
         }
         self.run_once(code)?;
-        let after = self.launches(several, Probe::Read)?;
+        let after = self.launches(several, LaunchProbe::Read)?;
         Ok((after.is_none_or(|state| state.is_long)).then_some(NotAgain::OwnStreams))
     }
 
@@ -401,7 +401,7 @@ impl Host {
     pub(super) fn launches(
         &self,
         several: bool,
-        probe: Probe,
+        probe: LaunchProbe,
     ) -> Result<Option<LaunchState>, RoutineError> {
         let probe_one = |time| self.known_launches(probe.launches_of(time));
         let mut worst = probe_one(&self.time)?;

@@ -13,7 +13,7 @@ use crate::suite::progress::Spent;
 use crate::suite::run::{Run, Turns};
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::timing::LaunchState;
-use crate::workload::devices::Probe;
+use crate::workload::devices::LaunchProbe;
 use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
 use crossover_machine::nvml::Monitor;
@@ -146,7 +146,7 @@ impl<'a> Sampler<'a> {
         let run = self.run;
         let after = match self.probes {
             Some(several) => (self.spent).on(Activity::Launches, || {
-                run.machine.launches(several, Probe::Read)
+                run.machine.launches(several, LaunchProbe::Read)
             })?,
             None => None,
         };
@@ -189,7 +189,7 @@ impl<'a> Sampler<'a> {
         };
         let begun = Instant::now();
         self.not_again = self.run.machine.restore_after(self.code, several)?;
-        self.launches = self.run.machine.launches(several, Probe::Read)?;
+        self.launches = self.run.machine.launches(several, LaunchProbe::Read)?;
         self.spent.add(Activity::Launches, begun.elapsed());
         if self.not_again.is_none() {
             let why = long_launches(state, None);

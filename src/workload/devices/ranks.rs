@@ -41,26 +41,26 @@ enum Order {
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
     /// Probe the launches. The reply is whether they are long.
-    Launches(Probe),
+    Launches(LaunchProbe),
     /// Drop a routine.
     Drop(u64),
 }
 
 /// How the launches of a process are probed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Probe {
+pub(crate) enum LaunchProbe {
     /// As they are.
     Read,
     /// Long ones are restored before.
     Shorten,
 }
 
-impl Probe {
+impl LaunchProbe {
     /// The launches on the device of this clock.
     pub(crate) fn launches_of(self, time: &CudaTime) -> Result<Option<LaunchState>, TimingError> {
         match self {
-            Probe::Read => time.launch_state(),
-            Probe::Shorten => time.shorten_launches(),
+            LaunchProbe::Read => time.launch_state(),
+            LaunchProbe::Shorten => time.shorten_launches(),
         }
     }
 }
@@ -141,7 +141,7 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
 
 /// Has the other ranks probe their launches. Returns whether those of one are long. No rank is in a sum meanwhile:
 /// each has replied to the last order, and waits for the next one.
-pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: Probe) -> Result<bool, RoutineError> {
+pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: LaunchProbe) -> Result<bool, RoutineError> {
     let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
         return Ok(false);
     };

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use crossover_suite::model::Environment;
 
-use crate::printed::{expect, table, with_line};
+#[cfg(unix)]
+use crate::printed::table;
+use crate::printed::{expect, with_line};
 
 /// The command without the caller's own settings, with the variables and arguments of a line.
 pub(crate) fn crossover(line: &str) -> Command {

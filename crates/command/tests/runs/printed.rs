@@ -39,6 +39,7 @@ pub(crate) fn with_line<'a>(command: &'a mut Command, line: &str) -> &'a mut Com
 }
 
 /// The rows of a text, with ` | ` between their columns.
+#[cfg(unix)]
 pub(crate) fn table<const N: usize>(text: &str) -> impl Iterator<Item = [&str; N]> {
     let rows = text.lines().filter(|line| !line.trim().is_empty());
     rows.map(|row| {

@@ -87,6 +87,9 @@ pub(crate) struct HistoryArgs {
     /// Which changes make the exit code 1
     #[arg(long, value_enum, default_value_t)]
     fail_on: FailOn,
+    /// Options of `crossover ab` for --confirm, such as the packages and features that `cargo bench` had
+    #[arg(last = true, requires = "confirm")]
+    ab: Vec<String>,
 }
 
 /// Runs `crossover history`.
@@ -118,9 +121,14 @@ pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     for line in history.text().lines() {
         println!("{indent}{line}");
     }
-    let mut code = u8::from(!args.confirm && history.fails(args.fail_on));
+    let fails = u8::from(history.fails(args.fail_on));
+    let mut code = if args.confirm { 0 } else { fails };
     for ((good, bad), ids) in history.suspected() {
-        let commit = |run: usize| runs[run][0].environment.commit.as_deref();
+        let commit = |run: usize| {
+            let environment = &runs[run][0].environment;
+            let is_committed = environment.dirty != Some(true);
+            environment.commit.as_deref().filter(|_| is_committed)
+        };
         let Some((good, bad)) = commit(good)
             .zip(commit(bad))
             .filter(|(good, bad)| good != bad)
@@ -129,6 +137,8 @@ pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
                 "\n{indent}suspected between two runs without commits that differ: commit changes before `cargo bench`, \
                  and keep the results in their repository"
             );
+            // Nothing confirms or refutes it.
+            code = code.max(fails);
             continue;
         };
         let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
@@ -152,7 +162,8 @@ fn confirm(args: &HistoryArgs, good: &str, bad: &str, filter: &str) -> anyhow::R
     let fail_on = fail_on.as_ref().map_or("slower", |value| value.get_name());
     let mut ab = Command::new(crossover_system::own_executable()?);
     ab.args(["ab", good, bad, "--fail-on", fail_on]);
-    ab.args(args.markdown.then_some("--markdown"));
+    ab.args(args.markdown.then_some("--markdown"))
+        .args(&args.ab);
     let code = ab.args(["--", filter]).status()?.code();
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
 }
@@ -161,7 +172,8 @@ fn confirm(args: &HistoryArgs, good: &str, bad: &str, filter: &str) -> anyhow::R
 fn name(run: &KeptRun) -> String {
     let commit = run.environment.commit_in_words();
     let day = run.time.get(..10).unwrap_or(&run.time);
-    commit.map_or_else(|| run.time.clone(), |commit| format!("{commit} ({day})"))
+    let name = commit.map_or_else(|| run.time.clone(), |commit| format!("{commit} ({day})"));
+    visible(&name)
 }
 
 /// The runs in the order of the first-parent history of HEAD. A run whose commit is not in it follows the one before.
@@ -257,7 +269,15 @@ pub(crate) fn keep(args: &KeepArgs) -> anyhow::Result<ExitCode> {
     let place = args.place.of(&environment)?;
     let time = newest_sample(root).context("the results were removed meanwhile")?;
     let samples = results.results.iter();
-    let run = KeptRun::new(runs::moment(time), environment, toolchain(), samples);
+    let mut run = KeptRun::new(runs::moment(time), environment, toolchain(), samples);
+    let earlier = run.leave_out_kept(&history::read_all(&place).0);
+    if earlier > 0 {
+        let count = counted(earlier, "benchmark");
+        eprintln!("left out: {count} that did not run since they were kept");
+    }
+    if run.benchmarks.is_empty() {
+        bail!("all results were kept before: run `cargo bench`");
+    }
     let path = run.keep(&place).context("the run could not be kept")?;
     let removed = args
         .keep

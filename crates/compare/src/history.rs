@@ -1,6 +1,6 @@
 //! The history of a machine in words, and as one page without scripts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
@@ -38,6 +38,8 @@ pub struct History {
     pub notes: Vec<String>,
     /// The benchmarks of the newest run, those with the largest change first.
     pub rows: Vec<BenchmarkHistory>,
+    /// The last change that all benchmarks share.
+    common: Option<Change>,
 }
 
 impl History {
@@ -50,7 +52,8 @@ impl History {
     ) -> Self {
         let (ids, times): (Vec<_>, Vec<_>) = times.into_iter().unzip();
         let (judged, common) = judge(&times);
-        let deviation = median(judged.iter().map(|judged| judged.deviation)).unwrap_or_default();
+        let known = judged.iter().map(|judged| judged.deviation);
+        let deviation = median(known.filter(|deviation| *deviation > 0.0)).unwrap_or_default();
         notes.push(match runs.len() {
             few @ ..FEWEST_RUNS => format!(
                 "{few} of {FEWEST_RUNS} runs: how much runs differ is not known yet, so no change is reported"
@@ -60,7 +63,8 @@ impl History {
                 percent(deviation)
             ),
         });
-        if let Some(found) = common.changes.last() {
+        let common = common.changes.last().copied();
+        if let Some(found) = common {
             notes.push(format!(
                 "all benchmarks together: {}",
                 found.in_words(&runs)
@@ -80,25 +84,27 @@ impl History {
             runs,
             notes,
             rows,
+            common,
         }
     }
 
-    /// The changes that were found at the newest run, with the id of their benchmark.
-    fn found_now(&self) -> impl Iterator<Item = (&str, &Change)> {
-        let changes = self.rows.iter().filter_map(|row| {
-            row.judged
-                .changes
-                .last()
-                .map(|change| (row.id.as_str(), change))
+    /// The changes that were found at the newest run, with their benchmarks.
+    fn found_now(&self) -> impl Iterator<Item = (&[BenchmarkHistory], Change)> {
+        let of_each = self.rows.chunks(1).filter_map(|row| {
+            let change = row[0].judged.changes.last();
+            change.map(|change| (row, *change))
         });
+        let of_all = self.common.map(|change| (&self.rows[..], change));
+        let changes = of_each.chain(of_all);
         changes.filter(|(_, change)| change.found_at + 1 == self.runs.len())
     }
 
     /// The benchmarks with a change that was found at the newest run, by the runs that it lies between.
-    pub fn suspected(&self) -> BTreeMap<(usize, usize), Vec<&str>> {
-        let mut suspected: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
-        for (id, change) in self.found_now() {
-            suspected.entry(change.between).or_default().push(id);
+    pub fn suspected(&self) -> BTreeMap<(usize, usize), BTreeSet<&str>> {
+        let mut suspected: BTreeMap<(usize, usize), BTreeSet<&str>> = BTreeMap::new();
+        for (rows, change) in self.found_now() {
+            let ids = rows.iter().map(|row| row.id.as_str());
+            suspected.entry(change.between).or_default().extend(ids);
         }
         suspected
     }

@@ -19,10 +19,16 @@ const AFTER: [(usize, f64); 5] = [(2, 0.1), (3, 0.75), (5, 0.05), (8, 0.05), (13
 /// Bound on the probability that a run without changes has any step. Simulated runs have half of it, since the tested
 /// numbers of runs overlap.
 const ERROR: f64 = 0.017;
+/// The same for the shift that all benchmarks share.
+const ERROR_OF_COMMON: f64 = 0.003;
 /// Fewest runs before a step.
 const FEWEST_BEFORE: usize = 3;
 /// Fewest runs that are judged.
 pub(super) const FEWEST_RUNS: usize = 5;
+/// Fewest series whose median tells how much persists from run to run. Of fewer, each has its own.
+const FEWEST_FOR_PERSISTENCE: usize = 3;
+/// The least variance: kept times have seven digits.
+const LEAST_VARIANCE: f64 = 1e-12;
 /// Fewest benchmarks of which a common shift is subtracted.
 const FEWEST_FOR_COMMON: usize = 10;
 /// A run counts at most this many deviations from its base.
@@ -71,8 +77,9 @@ struct Base {
 /// What benchmarks together tell about the spread between runs.
 struct Learnt {
     prior: Spread,
-    /// The part of the variance that persists from run to run, such as the layout of an executable.
-    persistent: f64,
+    /// The part of the variance that persists from run to run, such as the layout of an executable; `None` of few
+    /// series.
+    persistent: Option<f64>,
 }
 
 /// The last runs of a base against those before.
@@ -95,15 +102,19 @@ pub(super) fn judge(times: &[Vec<Option<f64>>]) -> (Vec<Judged>, Judged) {
     let mut common = [Base::default()];
     for run in 0..runs {
         let logs: Vec<Option<f64>> = times.iter().map(|row| Some(row[run]?.ln())).collect();
-        let shift = common_shift(&bases, &logs);
-        common[0].add(run, shift.unwrap_or_default());
+        let found = common_shift(&bases, &logs);
+        // A run of few benchmarks has the shift of the run before.
+        let shift = found.or(common[0].logs.last().copied());
         for (base, log) in bases.iter_mut().zip(logs) {
             if let Some(log) = log {
                 base.add(run, log - shift.unwrap_or_default());
             }
         }
-        find_changes(&mut bases, run);
-        find_changes(&mut common, run);
+        if let Some(shift) = found {
+            common[0].add(run, shift);
+        }
+        find_changes(&mut bases, run, ERROR);
+        find_changes(&mut common, run, ERROR_OF_COMMON);
     }
     let judged = |bases: &[Base]| {
         let learnt = Learnt::of(bases);
@@ -124,12 +135,12 @@ fn common_shift(bases: &[Base], logs: &[Option<f64>]) -> Option<f64> {
 }
 
 /// Tests whether the last runs are a step away from the runs before, and begins a new base where they are.
-fn find_changes(bases: &mut [Base], run: usize) {
+fn find_changes(bases: &mut [Base], run: usize, error: f64) {
     if run + 1 < FEWEST_RUNS {
         return;
     }
     let learnt = Learnt::of(bases);
-    let error = ERROR / bases.len() as f64 / 2.0;
+    let error = error / bases.len() as f64 / 2.0;
     for base in bases {
         let is_step = |(after, share): &(usize, f64)| {
             learnt.shift(base, *after).is_some_and(|shift| {
@@ -148,7 +159,8 @@ impl Learnt {
         let spreads: Vec<Spread> = bases.iter().map(spread).collect();
         Self {
             prior: prior(&spreads),
-            persistent: persistent(bases),
+            persistent: (bases.len() >= FEWEST_FOR_PERSISTENCE)
+                .then(|| persistent(bases.iter().map(|base| &base.logs[..]))),
         }
     }
 
@@ -159,10 +171,13 @@ impl Learnt {
         let (before, last) = base.logs.split_at(count);
         let before = without_outliers(before);
         let spread = base.earlier.and(Spread::of(&before)).and(self.prior);
-        let deviation = spread.variance().filter(|v| *v > 0.0)?.sqrt();
+        let deviation = spread.variance()?.max(LEAST_VARIANCE).sqrt();
+        // A step of the only series would count as its persistence.
+        let own = || persistent([&base.logs[..count]].into_iter());
+        let persistent = self.persistent.unwrap_or_else(own);
         let middle = mean(before);
         let reach = FARTHEST * deviation;
-        let lasting = self.persistent / (1.0 - self.persistent);
+        let lasting = persistent / (1.0 - persistent);
         let variance = 1.0 / count as f64 + 1.0 / after as f64 + lasting;
         Some(Shift {
             by: mean(last.iter().map(|log| (log - middle).clamp(-reach, reach))),
@@ -194,17 +209,18 @@ fn prior(spreads: &[Spread]) -> Spread {
     Spread::known(middle.exp(), 2.0 / unlike + 1.0)
 }
 
-/// The share of the variance between runs that neighbouring runs share, of the median benchmark: 0 for independent runs.
-fn persistent(bases: &[Base]) -> f64 {
-    let independent = |base: &Base| {
-        let steps = base
-            .logs
+/// The share of the variance between runs that neighbouring runs share, of the median series: 0 for independent runs.
+fn persistent<'a>(series: impl Iterator<Item = &'a [f64]>) -> f64 {
+    let independent = |logs: &[f64]| {
+        let steps = logs
             .windows(2)
             .map(|pair| (pair[1] - pair[0]).powi(2) / 2.0);
-        let variance = Spread::of(&base.logs).variance().filter(|v| *v > 0.0)?;
-        (base.logs.len() >= FEWEST_RUNS).then(|| mean(steps) / variance)
+        let variance = Spread::of(logs).variance()?;
+        let share = mean(steps) / variance;
+        // Nothing persists where nothing differs.
+        (logs.len() >= FEWEST_RUNS).then_some(if variance > 0.0 { share } else { 1.0 })
     };
-    let independent = bases.iter().filter_map(independent);
+    let independent = series.filter_map(independent);
     // Chance makes the steps of few runs a little smaller.
     (0.9 - median(independent).unwrap_or(1.0)).clamp(0.0, 0.9)
 }

@@ -442,9 +442,7 @@ pub(super) fn order_functions(
                 continue;
             }
             let built = executable.built().filter(|_| version.source.is_some());
-            let built = built.context(
-                "a bundle without orders is not linked again (`crossover bundle` said why it has none)",
-            );
+            let built = built.context("a bundle without orders is not linked again");
             match built.and_then(|built| Ordered::of(&built)) {
                 Ok(ordered) => executable.order = Some(Rc::new(Order::Linked(ordered))),
                 Err(error) if child::interrupted() => return Err(error),

@@ -2,17 +2,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use crate::baselines::{Result, write};
 use crate::command;
 use crate::printed::{expect, holds};
 use crate::repositories::git_line;
 
-/// Keeps one run of twelve benchmarks, whose third has a factor of its own, as that machine.
-fn keep(top: &Path, run: u64, factor: f64, machine: &str) {
+/// Keeps one run of twelve benchmarks, the third and the others with these factors, as that machine.
+fn keep(top: &Path, run: u64, [third, others]: [f64; 2], machine: &str) {
     let results = top.join("results");
     for i in 1..=12 {
-        let factor = if i == 3 { factor } else { 1.0 };
+        let factor = if i == 3 { third } else { others };
         let ns = 1e3 * i as f64 * factor;
         let result = Result::new(&format!("g/f/{i}"), ns, 100 * run + i);
         write(&results, "new", &result.without_sidecar());
@@ -34,7 +35,7 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     git_line(top, "init --quiet");
     let run = |run: u64, factor: f64| {
         git_line(top, "commit --quiet --allow-empty --message change");
-        keep(top, run, factor, "runner");
+        keep(top, run, [factor, 1.0], "runner");
         git_line(top, "rev-parse HEAD").trim().to_owned()
     };
     // Written at one time: the order is that of the commits.
@@ -75,7 +76,32 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
         "left out: history/runner/notes.txt: is damaged or no kept run",
     );
     // With its host as the name, a runner that lives one hour has one run.
-    keep(top, 12, 1.2, "host-12");
+    keep(top, 12, [1.2, 1.0], "host-12");
     let few = "1 of 5 runs: how much runs differ is not known yet";
     history(top, "--machine host-12", 0, few);
+    // What did not run again is not kept again.
+    let again = Result::new("g/f/3", 3e3, 1_300).without_sidecar();
+    write(&top.join("results"), "new", &again);
+    let sample = fs::File::options()
+        .append(true)
+        .open(top.join("results/g/f/3/new/sample.json"));
+    let later = SystemTime::now() + Duration::from_secs(60);
+    sample.unwrap().set_modified(later).unwrap();
+    let mut again = command::crossover("keep history --results results --machine host-12");
+    let kept = "1 benchmark in … left out: 11 benchmarks that did not run since they were kept";
+    expect(again.current_dir(top), 0, kept);
+}
+
+pub(crate) fn a_step_of_all_benchmarks_is_suspected_too() {
+    let top = tempfile::tempdir().unwrap();
+    let top = top.path();
+    git_line(top, "init --quiet");
+    for run in 1..=10 {
+        git_line(top, "commit --quiet --allow-empty --message change");
+        let factor = if run > 7 { 1.5 } else { 1.0 };
+        keep(top, run, [factor; 2], "runner");
+    }
+    let found =
+        "all benchmarks together: suspected slower: +50 … crossover ab … '^(g/f/1|g/f/10|g/f/11|";
+    history(top, "--machine runner", 1, found);
 }

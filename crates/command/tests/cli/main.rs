@@ -105,6 +105,7 @@ fn main() -> ExitCode {
         command::advise_answers_with_the_record_of_another_machine_and_says_whose_it_is,
         compare::baselines_of_a_workspace_are_found_from_each_of_its_folders,
         history::a_step_is_suspected_once_with_the_command_that_confirms_it,
+        history::a_step_of_all_benchmarks_is_suspected_too,
         release::a_release_that_is_ready_has_its_commands_in_order,
         release::what_a_release_lacks_is_named,
         stored::files_are_written_where_nothing_can_be_printed,

@@ -165,6 +165,54 @@ fn a_step_is_dated_and_reported_once_and_a_slope_is_found() {
     assert_eq!(changed(NOTHING), []);
 }
 
+/// All benchmarks change at once, a history has one benchmark, or each run counts the same.
+#[test]
+fn a_step_is_no_property_of_the_machine() {
+    let found = |benchmarks: usize, size: f64| {
+        let seeds = 0..20;
+        let is_found = |seed: &u64| {
+            let mut times = simulated(&EVEN, NOTHING, benchmarks, UNSEEN + seed);
+            let after = times.iter_mut().flat_map(|row| &mut row[20..]);
+            after.flatten().for_each(|ns| *ns *= 1.0 + size);
+            let (rows, common) = judge(&times);
+            let judged = if benchmarks == 1 { &rows[0] } else { &common };
+            judged
+                .changes
+                .iter()
+                .any(|change| change.between == (19, 20))
+        };
+        seeds.filter(is_found).count()
+    };
+    for benchmarks in [1, 12] {
+        let [unchanged, slower] = [0.0, 0.1].map(|size| found(benchmarks, size));
+        assert!(
+            unchanged <= 1 && slower >= 14,
+            "{benchmarks}: {unchanged}, {slower}"
+        );
+    }
+    let count = |run| Some(if run < 20 { 1_000.0 } else { 1_001.0 });
+    for benchmarks in [1, 12] {
+        let mut times = vec![vec![Some(1_000.0); RUNS]; benchmarks];
+        times[0] = (0..RUNS).map(count).collect();
+        assert_eq!(ours(&times)[0][0].between, (19, 20));
+    }
+}
+
+/// A host that is slower from some run on changes no benchmark of a run with few.
+#[test]
+fn runs_of_few_benchmarks_have_the_common_shift() {
+    let mut times = simulated(&EVEN, NOTHING, 12, 7);
+    for (at, row) in times.iter_mut().enumerate() {
+        row[30..].iter_mut().flatten().for_each(|ns| *ns *= 1.2);
+        if at >= 5 {
+            row[40..43].fill(None);
+        }
+    }
+    let (rows, common) = judge(&times);
+    assert!(rows.iter().all(|row| row.changes.is_empty()), "{rows:?}");
+    assert_eq!(common.changes.len(), 1, "{common:?}");
+}
+
 /// A run that lacks a benchmark, and too few runs, are no changes.
 #[test]
 fn what_was_not_run_is_no_change() {

@@ -70,6 +70,19 @@ impl KeptRun {
         }
     }
 
+    /// Leaves out the benchmarks that an earlier run has with the same samples, and returns how many. Counts, whose
+    /// samples are all equal, stay.
+    pub fn leave_out_kept(&mut self, kept: &[Self]) -> usize {
+        let before = self.benchmarks.len();
+        let earlier: Vec<&Self> = kept.iter().filter(|run| run.time < self.time).collect();
+        self.benchmarks.retain(|id, benchmark| {
+            let mut of_id = earlier.iter().filter_map(|run| run.benchmarks.get(id));
+            let is_count = benchmark.ns.iter().all(|ns| *ns == benchmark.ns[0]);
+            is_count || of_id.all(|earlier| earlier.ns != benchmark.ns)
+        });
+        before - self.benchmarks.len()
+    }
+
     /// Writes the run into the folder of its machine, and returns the path. The same results have the same name.
     ///
     /// # Errors
@@ -92,7 +105,9 @@ impl KeptRun {
         let samples = run.benchmarks.values().map(|kept| &kept.ns);
         let is_sound =
             |ns: &Vec<f64>| !ns.is_empty() && ns.iter().all(|ns| positive(*ns).is_some());
-        match run.kind == KIND && samples.clone().all(is_sound) {
+        let commit = run.environment.commit.as_deref().unwrap_or_default();
+        let is_hexadecimal = commit.chars().all(|digit| digit.is_ascii_hexdigit());
+        match run.kind == KIND && is_hexadecimal && samples.clone().all(is_sound) {
             true => Ok(run),
             false => Err(refuse("")),
         }

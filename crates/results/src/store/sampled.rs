@@ -253,5 +253,14 @@ mod tests {
             panic!("{:?}", read.problems);
         };
         assert!(stale.reason.contains("belongs to other samples"), "{stale}");
+        // An id that would clear a terminal.
+        let benchmark = suite.join(BENCHMARK);
+        let text = fs::read_to_string(&benchmark).unwrap();
+        fs::write(benchmark, text.replace("\"a\"", "\"\\u001bc\"")).unwrap();
+        let reason = &Baseline::without_runs(root.path(), "new").problems[0].reason;
+        assert!(
+            reason.contains("a character that cannot be shown"),
+            "{reason}"
+        );
     }
 }

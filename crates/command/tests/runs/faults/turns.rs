@@ -198,7 +198,8 @@ pub(crate) fn messages_have_the_same_form_in_each_version() {
 /// A run that was driven as `crossover ab` drives its sides.
 struct Driven {
     suite: Suite,
-    /// The benchmarks that were set up.
+    /// The benchmarks that it could run, and those that were set up.
+    plan: Vec<String>,
     ready: Vec<String>,
     choices: BTreeMap<String, String>,
 }
@@ -212,10 +213,13 @@ fn drive(filter: &str, instructions: Instructions) -> Driven {
     let mut run = suite.bench(&format!("--bench {filter}"));
     run.stdout(output.try_clone().unwrap()).stderr(output);
     let mut child = Child::start_asked(&mut run, TURNS).unwrap();
-    let (mut choices, mut ready) = (BTreeMap::new(), Vec::new());
+    let (mut choices, mut plan, mut ready) = (BTreeMap::new(), Vec::new(), Vec::new());
     while let Some(message) = child.receive(LIMIT).unwrap() {
         let reply = match message {
-            TurnMessage::Plan { .. } => TurnReply::Run(instructions.clone()),
+            TurnMessage::Plan { ids, .. } => {
+                plan = ids;
+                TurnReply::Run(instructions.clone())
+            }
             TurnMessage::Ready { id, .. } => {
                 ready.push(id);
                 TurnReply::Go
@@ -233,6 +237,7 @@ fn drive(filter: &str, instructions: Instructions) -> Driven {
     assert!(status.is_some_and(|status| status.success()), "{said}");
     Driven {
         suite,
+        plan,
         ready,
         choices,
     }
@@ -249,6 +254,9 @@ pub(crate) fn only_what_it_is_told_to_run() {
         drive("sound|faulty", instructions)
     };
     let one = only(&["sound/cpu/fill/8", "nothing/cpu/such/1"]);
+    let [sound, faulty] = ["sound/", "faulty/"]
+        .map(|group| one.plan.iter().filter(|id| id.starts_with(group)).count());
+    assert!(sound == SOUND.len() && faulty > 0, "{:?}", one.plan);
     assert_eq!(one.ready, ["sound/cpu/fill/8"]);
     assert_eq!(one.suite.shown(), ["sound/cpu/fill/8"]);
     let record = one.suite.records().remove(0);

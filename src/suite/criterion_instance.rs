@@ -109,10 +109,10 @@ fn is_added() -> bool {
 
 /// The command line as it was given.
 pub(super) fn given() -> Vec<String> {
-    let all: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<String> = std::env::args().skip(1).collect();
     match is_added() {
-        true => all[..all.len() - 1].to_vec(),
-        false => all,
+        true => args[..args.len() - 1].to_vec(),
+        false => args,
     }
 }
 

@@ -167,8 +167,8 @@ impl Journal {
     }
 
     /// Records the answers of child processes so far.
-    pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
-        self.record.confirmations = said;
+    pub(super) fn confirm(&mut self, answers: Vec<Confirmation>) {
+        self.record.confirmations = answers;
         if let Err(error) = self.write() {
             eprintln!("note: the times of the child processes could not be stored: {error}");
         }

@@ -174,8 +174,8 @@ fn exceeded(record: &RunRecord, earlier: &[RunRecord]) -> Vec<String> {
     let runs: Vec<&RunRecord> = earlier.iter().filter(is_same_cpu).collect();
     let of_cpu = (record.limits.iter()).filter(|(name, _)| name.starts_with("cpu_"));
     let exceeded = of_cpu.filter_map(|(name, MeasuredLimit { value, unit, .. })| {
-        let of = |run: &&RunRecord| Some((run.limits.get(name)?.value, run.run.clone()));
-        let earlier = runs.iter().filter_map(of);
+        let limit = |run: &&RunRecord| Some((run.limits.get(name)?.value, run.run.clone()));
+        let earlier = runs.iter().filter_map(limit);
         let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
         (best > LIMIT_EXCEEDED_BY * value).then(|| {
             format!(

@@ -54,10 +54,10 @@ impl Progress {
     /// Prints the time of a benchmark.
     pub(super) fn measured(&mut self, id: &str, result: &Benchmark) {
         let unsteady = result.unsteady.as_ref().map_or("", |_| ", unsteady");
-        let said = format!("{id}: {}{unsteady}", units::time(result.median_ns));
+        let text = format!("{id}: {}{unsteady}", units::time(result.median_ns));
         let line = match self.is_quiet {
-            true => said,
-            false => self.line(self.begun.saturating_sub(1), said),
+            true => text,
+            false => self.line(self.begun.saturating_sub(1), text),
         };
         if let Some(criterion) = &mut self.criterion {
             criterion.print(&line);
@@ -142,8 +142,8 @@ impl Spent {
 
     /// The activities, the longest first.
     pub(super) fn in_words(&self) -> String {
-        let mut all: Vec<(&Activity, &Duration)> = self.0.iter().collect();
-        all.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let mut activities: Vec<(&Activity, &Duration)> = self.0.iter().collect();
+        activities.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
         let one = |(activity, took): &(&Activity, &Duration)| {
             format!(
                 "{} {}",
@@ -151,7 +151,7 @@ impl Spent {
                 units::time(took.as_nanos() as f64)
             )
         };
-        all.iter().map(one).collect::<Vec<_>>().join(", ")
+        activities.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
 

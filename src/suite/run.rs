@@ -227,7 +227,7 @@ impl Run {
     /// Whether the filter, and the process that drives this one, select this benchmark.
     pub(super) fn is_wanted(&self, id: &str) -> bool {
         let instructions = self.turns.as_ref().map(Turns::instructions);
-        self.arguments.selects(id) && instructions.is_none_or(|all| all.wants(id))
+        self.arguments.selects(id) && instructions.is_none_or(|instructions| instructions.wants(id))
     }
 
     /// Names, in one line per implementation, the sizes that the size set leaves out and the
@@ -458,8 +458,8 @@ impl Turns {
     }
 
     /// Sends a message and waits for the turn. Ends the run if there is no reply.
-    pub(super) fn say(&self, said: &TurnMessage) {
-        if !matches!(self.parent.borrow_mut().ask(said), Ok(TurnReply::Go)) {
+    pub(super) fn say(&self, message: &TurnMessage) {
+        if !matches!(self.parent.borrow_mut().ask(message), Ok(TurnReply::Go)) {
             interrupt::end();
         }
     }

@@ -91,14 +91,14 @@ impl Sizes {
 
     /// Every size of any size set, ascending.
     pub fn all(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = [&self.quick, &self.default, &self.full]
+        let mut sizes: Vec<u64> = [&self.quick, &self.default, &self.full]
             .into_iter()
             .flatten()
             .copied()
             .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
     }
 }
 

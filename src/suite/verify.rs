@@ -123,8 +123,8 @@ impl AnyGroup {
         let odd = sizes.into_iter().filter(move |_| odd);
         let odd = odd.map(|size| (format!("at size {size}"), size, false));
         let other = largest.map(|size| (format!("at size {size} with other values"), size, true));
-        let all = [("on edge cases".to_owned(), 0, false)].into_iter();
-        all.chain(odd)
+        let edge = [("on edge cases".to_owned(), 0, false)].into_iter();
+        edge.chain(odd)
             .chain(other)
             .filter_map(|(place, size, other)| Some((place, size, operation.untimed(size, other)?)))
     }
@@ -285,8 +285,8 @@ fn written(
     let beside = beside.iter().map(|gpu| &**gpu).collect::<Vec<_>>();
     let held_up = [Vec::from_iter(gpu), beside].into_iter();
     let held_up = held_up.filter(|held| !held.is_empty());
-    let all = [(0, Vec::new()), (2, Vec::new())].into_iter();
-    for (more, held) in all.chain(held_up.map(|held| (0, held))).take(rounds) {
+    let not_held = [(0, Vec::new()), (2, Vec::new())].into_iter();
+    for (more, held) in not_held.chain(held_up.map(|held| (0, held))).take(rounds) {
         routine.poison()?;
         wait()?;
         if routine.check()?.passed() {

@@ -103,7 +103,7 @@ impl Confirming {
         }
         (self.asking).renew(journal, &self.references, self.is_whole);
         while self.find_open(when) && interrupt::signal().is_none() && self.ask_one() {
-            journal.confirm(self.said());
+            journal.confirm(self.answers());
             if when == When::BetweenGroups {
                 break;
             }
@@ -240,7 +240,7 @@ impl Confirming {
     }
 
     /// The answers of all processes so far.
-    fn said(&self) -> Vec<Confirmation> {
+    fn answers(&self) -> Vec<Confirmation> {
         let questions = self.asking.questions.iter();
         questions
             .map(|question| &question.confirmation)

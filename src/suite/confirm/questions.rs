@@ -124,15 +124,15 @@ impl OpenQuestions {
     pub(super) fn renew(&mut self, journal: &Journal, references: &Path, is_whole: bool) {
         let run = &*journal.record.run;
         // Unsteady results too: the processes can decide them.
-        let all =
+        let results =
             MachineResults::of_results(journal.results(), "this machine", false).with_unsteady();
-        let others = MachineResults::read_machines(references).0.into_iter();
-        let others: Vec<MachineResults> = others.map(with_confirmed_times).collect();
+        let machines = MachineResults::read_machines(references).0.into_iter();
+        let machines: Vec<MachineResults> = machines.map(with_confirmed_times).collect();
         self.machine = match is_whole {
-            true => all.of_run(run),
-            false => all.clone(),
+            true => results.of_run(run),
+            false => results.clone(),
         };
-        let found = find(&self.machine, &others);
+        let found = find(&self.machine, &machines);
         let of_this_run = |found: &&CrossoverAnswer| {
             let mut own = (found.benchmarks.iter())
                 .filter_map(|id| self.machine.benchmarks().find(|b| b.id == *id))
@@ -141,7 +141,7 @@ impl OpenQuestions {
         };
         // If an earlier run used a GPU of this machine, no other machine's GPU is compared.
         let has_gpu = |found: &CrossoverAnswer| {
-            let group = all.group(&found.group);
+            let group = results.group(&found.group);
             group.is_some_and(|group| group.on(Device::Gpu).next().is_some())
         };
         let is_asked = |found: &&CrossoverAnswer| {
@@ -155,7 +155,7 @@ impl OpenQuestions {
             });
             if !is_known {
                 self.questions
-                    .extend(question(found, &self.machine, &others));
+                    .extend(question(found, &self.machine, &machines));
             }
         }
     }
@@ -168,10 +168,9 @@ impl OpenQuestions {
         functions: &BTreeSet<String>,
     ) -> bool {
         let measured = |b: &&Benchmark| b.group == group && b.size == size && b.verified.is_some();
-        let of: Vec<_> = self.machine.benchmarks().filter(measured).collect();
+        let verified: Vec<_> = self.machine.benchmarks().filter(measured).collect();
         (functions.iter()).all(|function| {
-            of.iter()
-                .any(|b| id::function_of(b.device, &b.implementation) == *function)
+            (verified.iter()).any(|b| id::function_of(b.device, &b.implementation) == *function)
         })
     }
 

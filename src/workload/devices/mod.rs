@@ -148,9 +148,9 @@ impl OnDevices {
 
 /// The verdict with the largest error above its bound.
 fn worst(verdicts: impl Iterator<Item = Verified>) -> Option<Verified> {
-    let share = |of: &Verified| match of.error {
+    let share = |verdict: &Verified| match verdict.error {
         error if error.is_nan() => f64::INFINITY,
-        error => error - of.bound,
+        error => error - verdict.bound,
     };
     verdicts.max_by(|a, b| share(a).total_cmp(&share(b)))
 }

@@ -107,13 +107,13 @@ fn of_ranks(
     let routine = MADE.fetch_add(1, Ordering::Relaxed);
     let ranks = ranks.clone();
     // Dropped if the set-up fails on one rank.
-    let others = RankParts { routine, ranks };
+    let rank_parts = RankParts { routine, ranks };
     let set_up = Order::SetUp(routine, problem.identity(), results);
-    others.ranks.ask::<()>(&set_up)?;
+    rank_parts.ranks.ask::<()>(&set_up)?;
     let mut work = of_this_process(gpu, problem, results)?;
     let processes = format!("{} processes", gpu.collectives()?.devices);
     work.parts[0].notes.push(processes);
-    work.others = Some(others);
+    work.others = Some(rank_parts);
     Ok(work)
 }
 
@@ -145,8 +145,8 @@ pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: LaunchProbe) -> Result<bool, R
     let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
         return Ok(false);
     };
-    let others = ranks.ask::<bool>(&Order::Launches(probe))?;
-    Ok(others.contains(&true))
+    let launched = ranks.ask::<bool>(&Order::Launches(probe))?;
+    Ok(launched.contains(&true))
 }
 
 impl RankParts {
@@ -181,9 +181,9 @@ impl RankParts {
     ) -> Result<Option<Verified>> {
         self.ranks.tell(&Order::Check(self.routine, altered), 1)?;
         let own = own();
-        let others = self.ranks.hear::<Option<VerifiedBits>>();
-        let (own, others) = (own?, others?);
-        let others = others.into_iter().enumerate().filter_map(|(at, verdict)| {
+        let verdicts = self.ranks.hear::<Option<VerifiedBits>>();
+        let (own, verdicts) = (own?, verdicts?);
+        let verdicts = (verdicts.into_iter().enumerate()).filter_map(|(at, verdict)| {
             let (error, bound, method) = verdict?;
             let [error, bound] = [error, bound].map(f64::from_bits);
             let mut verified = Verified {
@@ -196,7 +196,7 @@ impl RankParts {
             }
             Some(verified)
         });
-        Ok(worst(others.chain(own)))
+        Ok(worst(verdicts.chain(own)))
     }
 }
 

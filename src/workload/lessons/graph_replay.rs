@@ -75,7 +75,7 @@ static FUSED: LazyLock<Source> = LazyLock::new(|| Source {
 });
 
 /// The sources of both kernels.
-fn all() -> &'static [&'static Source] {
+fn sources() -> &'static [&'static Source] {
     static ALL: LazyLock<[&'static Source; 2]> = LazyLock::new(|| [&CHAIN, &FUSED]);
     &*ALL
 }
@@ -124,7 +124,7 @@ impl Workload for Chain {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        all()
+        sources()
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

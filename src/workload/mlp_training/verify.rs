@@ -185,10 +185,10 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
         computed
     };
     let compared = "loss, activations, logits, every gradient and the update";
-    said(shown, compared)
+    against_float64(shown, compared)
 }
 
-fn said(shown: Compared, compared: &str) -> Verified {
+fn against_float64(shown: Compared, compared: &str) -> Verified {
     Verified {
         error: shown.error,
         bound: shown.bound,
@@ -214,7 +214,7 @@ pub(super) fn verified_forward(problem: &Training, hidden: &[f32], logits: &[f32
     assert_eq!(hidden.len(), problem.batch * HIDDEN, "values of an output");
     assert_eq!(logits.len(), problem.batch * CLASSES, "values of an output");
     let shown = nearest(forward(problem, Format::F32, hidden, logits));
-    said(shown, "activations and logits")
+    against_float64(shown, "activations and logits")
 }
 
 fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]) -> Vec<Compared> {

@@ -115,7 +115,7 @@ fn measured(order: &DeviceTask) -> Result<Report, RoutineError> {
     // The driver's JIT, if measured, must not find the result of an earlier run.
     let variables = [("CUDA_CACHE_DISABLE", "1")];
     let mut report = None;
-    child::ask(order, &variables, |said| report = Some(said)).map_err(|error| {
+    child::ask(order, &variables, |sent| report = Some(sent)).map_err(|error| {
         format!(
             "the child process that measures failed: {}",
             with_causes(&*error)

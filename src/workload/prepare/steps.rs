@@ -392,11 +392,11 @@ struct Unfinished<'a>(&'a Steps);
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         // Errors of these calls repeat the first one, or tell less.
-        let others = 1..=self.0.gpu.opened_beside().len();
+        let devices = 1..=self.0.gpu.opened_beside().len();
         let lanes = [PeerStream::In, PeerStream::Out, PeerStream::Work];
-        let others = others.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
+        let beside = devices.flat_map(|at| lanes.map(|lane| Stream::Beside(at, lane)));
         let own = [Stream::Up, Stream::Down, Stream::Compute];
-        for on in others.chain(own) {
+        for on in beside.chain(own) {
             let _ = synchronize(self.0.stream(on));
         }
     }

@@ -422,14 +422,14 @@ impl CublasCall {
                 }
                 format => {
                     let (one, beta) = ((&raw const *one).cast(), (&raw const *beta).cast());
-                    let (of, by) = match format {
+                    let (from, by) = match format {
                         Format::Fp16 => (CUDA_R_16F, CUBLAS_COMPUTE_32F),
                         Format::Bf16 => (CUDA_R_16BF, CUBLAS_COMPUTE_32F),
                         _ => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
                     };
                     let (to, algo) = (CUDA_R_32F, CUBLAS_GEMM_DFALT);
                     gemm_ex(
-                        blas, of_b, of_a, n, m, k, one, b as _, of, ldb, a as _, of, lda, beta,
+                        blas, of_b, of_a, n, m, k, one, b as _, from, ldb, a as _, from, lda, beta,
                         c as _, to, ldc, by, algo,
                     )
                 }

@@ -159,10 +159,10 @@ pub(super) const THREADS: u32 = 256;
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
 /// cuBLAS.
 pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Result<Box<dyn Routine>> {
-    let (of, n) = (properties(format), problem.shape().n);
-    of.require(gpu)?;
-    if !n.is_multiple_of(of.multiple) {
-        let multiple = of.multiple;
+    let (properties, n) = (properties(format), problem.shape().n);
+    properties.require(gpu)?;
+    if !n.is_multiple_of(properties.multiple) {
+        let multiple = properties.multiple;
         let takes = format!(
             "the library multiplies {format:?} only at orders that are a multiple of {multiple}, not {n}"
         );

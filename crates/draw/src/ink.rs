@@ -78,8 +78,7 @@ impl Paint {
 
     /// The name of its custom property in a page, `--q-queued`.
     pub fn property(self) -> String {
-        let mut all = Self::all();
-        let named = all.find(|(_, paint)| paint.pair() == self.pair());
+        let named = Self::all().find(|(_, paint)| paint.pair() == self.pair());
         named.map_or_else(String::new, |(name, _)| format!("--{name}"))
     }
 
@@ -106,8 +105,8 @@ impl Paint {
 /// `--c0`), and in a dark scheme the dark colours in place of the drawn ones.
 pub fn css() -> String {
     let root = |pick: fn(LightAndDark) -> &'static str| -> String {
-        let all = Paint::all().map(|(name, paint)| format!("--{name}:{};", pick(paint.pair())));
-        format!(":root{{{}}}", all.collect::<String>())
+        let styles = Paint::all().map(|(name, paint)| format!("--{name}:{};", pick(paint.pair())));
+        format!(":root{{{}}}", styles.collect::<String>())
     };
     let drawn = |(_, paint): (String, Paint)| {
         let (light, dark) = paint.pair();

@@ -147,8 +147,8 @@ impl Plot {
 
     /// Whether a point has a place on the axes.
     pub(crate) fn has(&self, dot: &Dot) -> bool {
-        let all = || [dot.size, dot.low, dot.value, dot.high];
-        dot.is_sound() || self.is_linear() && all().iter().all(|v| v.is_finite())
+        let numbers = [dot.size, dot.low, dot.value, dot.high];
+        dot.is_sound() || self.is_linear() && numbers.iter().all(|v| v.is_finite())
     }
 
     /// The position of a size and a value on the axes.
@@ -230,8 +230,8 @@ impl Plot {
             return steps(low, high, 9);
         }
         let decades = low.floor() as i32..=high.ceil() as i32;
-        let all = decades.flat_map(|d| [1.0_f64, 2.0, 5.0].map(|f| f64::from(d) + f.log10()));
-        let ticks: Vec<f64> = all.filter(|v| (low..=high).contains(v)).collect();
+        let values = decades.flat_map(|d| [1.0_f64, 2.0, 5.0].map(|f| f64::from(d) + f.log10()));
+        let ticks: Vec<f64> = values.filter(|v| (low..=high).contains(v)).collect();
         // Round percentages around a ratio of 1 are round ratios.
         let is_near_one = self.quantity == Quantity::Ratio && low > -0.5 && high < 0.5;
         if ticks.len() > 2 && !is_near_one {
@@ -277,8 +277,8 @@ fn round_ticks((low, high): (f64, f64)) -> Vec<f64> {
 fn steps(low: f64, high: f64, most: usize) -> Vec<f64> {
     let (first, last) = (low.ceil() as i64, high.floor() as i64);
     let step = ((last - first).max(0) as usize / most + 1) as i64;
-    let all = (first..=last).filter(|v| v.rem_euclid(step) == 0);
-    all.map(|v| v as f64).collect()
+    let multiples = (first..=last).filter(|v| v.rem_euclid(step) == 0);
+    multiples.map(|v| v as f64).collect()
 }
 
 /// Powers of two or of ten, or, if there are fewer than three, the measured sizes that are far enough apart.

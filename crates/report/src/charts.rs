@@ -113,8 +113,8 @@ pub(crate) fn file(group: &GroupView, shown: Shown) -> Option<(String, String)> 
         return None;
     }
     let mut chart = if group.answers.is_empty() {
-        let all = group.implementations.iter();
-        of_implementations(group, shown, all.filter(|code| code.series.measures_work()))?
+        let codes = (group.implementations.iter()).filter(|code| code.series.measures_work());
+        of_implementations(group, shown, codes)?
     } else {
         of_places(group, shown)?
     };
@@ -170,7 +170,7 @@ fn dots(group: &GroupView, series: &Series, shown: Shown) -> Vec<Dot> {
         return Vec::new();
     }
     let points = series.points.iter().enumerate();
-    let of = |(i, b): (usize, &Benchmark)| {
+    let dot = |(i, b): (usize, &Benchmark)| {
         let [value, low, high] = match shown {
             Shown::Time => [b.median_ns, b.low_ns(), b.high_ns()],
             Shown::Throughput => {
@@ -181,5 +181,5 @@ fn dots(group: &GroupView, series: &Series, shown: Shown) -> Vec<Dot> {
         };
         Some(Dot::new(b.size as f64, value, low, high))
     };
-    points.filter_map(of).collect()
+    points.filter_map(dot).collect()
 }

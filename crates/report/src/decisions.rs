@@ -110,7 +110,7 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
             high: thresholds::rounded(at.high),
             ..at
         };
-        let all = breakpoints(advice, &question).into_iter();
+        let breakpoints = breakpoints(advice, &question).into_iter();
         // Of data that are used again, the place on the device must be measured too.
         let is_measured = |size: &f64| {
             let estimate = advice.decide(&question.size(*size)).estimate;
@@ -119,7 +119,7 @@ fn at_place(advice: &Advice, operation: &Operation, place: &Place) -> Value {
         let points = operation.places.iter().flat_map(|place| &place.points);
         let sizes = points.map(|point| point.size).filter(is_measured);
         json!({
-            "points": Vec::from_iter(all.map(short)),
+            "points": Vec::from_iter(breakpoints.map(short)),
             "first": sizes.clone().reduce(f64::min),
             "last": sizes.reduce(f64::max),
         })
@@ -149,8 +149,8 @@ fn default_size(advice: &Advice, operation: &Operation, place: &Place) -> u64 {
         let question = Question::new(&operation.name, *size).data(place.data);
         advice.decide(&question).choice == Choice::Gpu
     });
-    let of = if wins.is_empty() { sizes } else { wins };
-    of.get(of.len() / 2).copied().unwrap_or(1)
+    let candidates = if wins.is_empty() { sizes } else { wins };
+    candidates.get(candidates.len() / 2).copied().unwrap_or(1)
 }
 
 fn one_thread(group: &GroupView) -> Vec<Value> {

@@ -192,8 +192,8 @@ impl<'a> GroupView<'a> {
 
     /// Whether several GPUs are compared with one, and not a GPU with the CPU.
     pub(crate) fn is_on_several(&self) -> bool {
-        let mut all = self.implementations.iter();
-        all.any(|code| code.series.role.devices.is_some())
+        let mut implementations = self.implementations.iter();
+        implementations.any(|code| code.series.role.devices.is_some())
     }
 
     /// The side that speedups are over.

@@ -14,11 +14,11 @@ const WIDEST: usize = 140;
 /// iteration.
 pub(super) fn tables(profile: &Profile) -> [Table; 3] {
     let mut tables = profile.tables();
-    let all = profile.summary.iteration_ns;
+    let iteration_ns = profile.summary.iteration_ns;
     let shares = profile
         .calls
         .iter()
-        .map(|row| units::percent(row.ns_per_iteration / all));
+        .map(|row| units::percent(row.ns_per_iteration / iteration_ns));
     let shares = std::iter::once("of the iteration".to_owned()).chain(shares);
     for (row, share) in tables[1].rows.iter_mut().zip(shares) {
         row.push(share);

@@ -57,8 +57,7 @@ impl Clock {
 
     /// The clock with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.iter().copied();
-        all.find(|clock| clock.name() == name)
+        (Self::ALL.iter().copied()).find(|clock| clock.name() == name)
     }
 
     /// One sentence for a reader who meets the clock for the first time.

@@ -72,8 +72,8 @@ pub fn is_plain(name: &str) -> bool {
 
 /// The text in at most this number of characters, without the middle of a longer one.
 pub fn shortened(text: &str, most: usize) -> String {
-    let all = text.chars().count();
-    if all <= most {
+    let length = text.chars().count();
+    if length <= most {
         return text.to_owned();
     }
     let kept = most.saturating_sub(1);
@@ -81,7 +81,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     let begin = text.chars().take(kept - tail);
     begin
         .chain(['…'])
-        .chain(text.chars().skip(all - tail))
+        .chain(text.chars().skip(length - tail))
         .collect()
 }
 

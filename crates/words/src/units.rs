@@ -86,9 +86,9 @@ fn time_unit(ns: f64, most: f64) -> (f64, &'static str) {
 /// the last, and how much it is.
 fn unit_of<'a>(value: f64, most: f64, smallest: f64, units: &[&'a str]) -> (f64, &'a str) {
     let scales = (0..).map(|power| smallest * 1e3_f64.powi(power));
-    let all = scales.zip(units.iter().copied());
-    let fits = all.clone().find(|(scale, _)| value.abs() < most * scale);
-    fits.or(all.last()).expect("there are units")
+    let units = scales.zip(units.iter().copied());
+    let fits = units.clone().find(|(scale, _)| value.abs() < most * scale);
+    fits.or(units.last()).expect("there are units")
 }
 
 /// A ratio as a signed change, `+1.20 %`. Far changes read better as factors.

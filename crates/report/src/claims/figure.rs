@@ -179,7 +179,7 @@ impl Row {
                 *best = b;
             }
         }
-        Some(fastest).filter(|all| !all.is_empty()).ok_or(None)
+        Some(fastest).filter(|found| !found.is_empty()).ok_or(None)
     }
 }
 

@@ -100,23 +100,23 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<JudgedClaims<'a>> {
         Err(why.unwrap_or_else(|| NO_RESULT.to_owned()))
     };
     let answered = |question: &'static Question| {
-        let all = question.claims.iter().map(|claim| (claim, outcome(claim)));
-        (question, all.collect())
+        let judged = question.claims.iter().map(|claim| (claim, outcome(claim)));
+        (question, judged.collect())
     };
     TEXTS.questions.iter().map(answered).collect()
 }
 
 /// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1. Each of the others has a reason.`
-pub(crate) fn counted(all: &[JudgedClaims]) -> String {
-    let outcomes: Vec<&Outcome> = (all.iter())
+pub(crate) fn counted(judged: &[JudgedClaims]) -> String {
+    let outcomes: Vec<&Outcome> = (judged.iter())
         .flat_map(|(_, claims)| claims.iter().map(|(_, outcome)| outcome))
         .collect();
-    let of = |verdict: Verdict| {
+    let count_of = |verdict: Verdict| {
         let is = |o: &&&Outcome| o.as_ref().is_ok_and(|m| m.verdict == verdict);
         format!("{} {}", verdict.words(), outcomes.iter().filter(is).count())
     };
     let verdicts = [Holds, Larger, Smaller, NotSo, Undecided]
-        .map(of)
+        .map(count_of)
         .join(", ");
     let (answered, all) = (
         outcomes.iter().filter(|o| o.is_ok()).count(),

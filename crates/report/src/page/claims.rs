@@ -9,13 +9,13 @@ use crate::report::Report;
 /// The section. It needs no script, and its lines wrap on a phone.
 pub(super) fn claims(report: &Report) -> Markup {
     let machines = claims::machines(report);
-    let all = claims::evaluate(&machines);
+    let judged = claims::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
     html! {
         section #texts {
-            p { (claims::counted(&all)) }
+            p { (claims::counted(&judged)) }
             p.note { (claims::RULES) }
-            @for (topic, (question, claims)) in all.iter().enumerate() {
+            @for (topic, (question, claims)) in judged.iter().enumerate() {
                 h2 { (question.question) }
                 div.findings {
                     @for (at, (claim, outcome)) in claims.iter().enumerate() {

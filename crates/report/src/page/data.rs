@@ -60,15 +60,15 @@ pub(super) fn summary(group: &GroupView, decision: Option<&Decision>) -> impl Se
 /// The data of a group on its own page.
 pub(super) fn details(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
     let rows = group.implementations.iter();
-    let of = |shown, all| {
-        if all {
+    let drawn = |shown, of_all| {
+        if of_all {
             charts::of_implementations(group, shown, rows.clone())
         } else {
             charts::of_places(group, shown)
         }
     };
-    let charts = |all| {
-        let each = Shown::ALL.map(|shown| (shown.name(), of(shown, all).and_then(chart)));
+    let charts = |of_all| {
+        let each = Shown::ALL.map(|shown| (shown.name(), drawn(shown, of_all).and_then(chart)));
         BTreeMap::from(each)
     };
     let charts = object! {places: charts(false), all: charts(true)};
@@ -243,8 +243,8 @@ fn joined() -> String {
     let lines = MODULES.iter().flat_map(|(_, source)| source.lines());
     let own = lines.filter(|line| !line.starts_with("import "));
     let own = own.map(|line| line.strip_prefix("export ").unwrap_or(line));
-    own.fold("\"use strict\";\n".to_owned(), |all, line| {
-        all + line + "\n"
+    own.fold("\"use strict\";\n".to_owned(), |script, line| {
+        script + line + "\n"
     })
 }
 

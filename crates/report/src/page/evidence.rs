@@ -45,10 +45,10 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
             .next()
             .map_or_else(|| name.clone(), |(run, _)| when(run))
     };
-    let others: Vec<String> = (trust.other_runs.iter())
+    let other_runs: Vec<String> = (trust.other_runs.iter())
         .map(|(other, answer)| {
-            let said = answer_in_words::of_another_run(&f.topic, answer);
-            format!("{said} ({})", run(other))
+            let words = answer_in_words::of_another_run(&f.topic, answer);
+            format!("{words} ({})", run(other))
         })
         .collect();
     html! {
@@ -69,8 +69,8 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
                         @if let Some(uuid) = uuid { ", " code { (uuid) } }
                     }
                 }
-                @if !others.is_empty() {
-                    div { dt { "other runs found" } dd { (others.join("; ")) } }
+                @if !other_runs.is_empty() {
+                    div { dt { "other runs found" } dd { (other_runs.join("; ")) } }
                 }
                 div { dt { "runs" } dd { (trust.runs.iter().map(run).collect::<Vec<_>>().join("; ")) } }
             }
@@ -93,8 +93,8 @@ fn one(report: &Report, answer: &GroupAnswer) -> Markup {
 
 /// Speedup by size, a column per process.
 fn processes(found: &CrossoverAnswer) -> Markup {
-    let all = &found.processes;
-    let mut sizes: Vec<u64> = all.iter().flatten().map(|pair| pair.size).collect();
+    let processes = &found.processes;
+    let mut sizes: Vec<u64> = processes.iter().flatten().map(|pair| pair.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let ratio = |pair: &PairedTimes| match pair.cpu_ns / pair.gpu_ns {
@@ -102,16 +102,16 @@ fn processes(found: &CrossoverAnswer) -> Markup {
         _ => "unknown".to_owned(),
     };
     let mut heads = vec![found.topic.symbol.clone()];
-    heads.extend((1..=all.len()).map(|process| process.to_string()));
+    heads.extend((1..=processes.len()).map(|process| process.to_string()));
     let rows = sizes.into_iter().map(|size| {
-        let of = all.iter().map(move |process| {
+        let cells = processes.iter().map(move |process| {
             let mut pairs = process.iter();
             pairs
                 .find(|pair| pair.size == size)
                 .map_or_else(String::new, ratio)
         });
         let name = found.topic.unit.write(size);
-        std::iter::once(name).chain(of).map(|cell| cell.render())
+        std::iter::once(name).chain(cells).map(|cell| cell.render())
     });
     let (title, asked) = (&found.topic.title, found.question.words());
     let label = format!("Speedup in each process: {title}, {asked}");
@@ -132,8 +132,8 @@ pub(super) fn runs(machine: &MachineResults) -> Option<(&'static str, String)> {
             run.size_set
         )
     };
-    let all: Vec<String> = runs.map(one).collect();
-    (all.len() > 1).then(|| ("results of several runs", all.join("; ")))
+    let runs: Vec<String> = runs.map(one).collect();
+    (runs.len() > 1).then(|| ("results of several runs", runs.join("; ")))
 }
 
 /// `2026-11-21 14:12:29 UTC`.

@@ -98,16 +98,16 @@ fn merged<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
             .as_ref()
             .map(|t| (t.caption.clone(), t.head.clone()))
     };
-    let mut all: Vec<Vec<&Finding>> = Vec::new();
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
         let like =
             |of: &&mut Vec<&Finding>| finding.table.is_some() && heading(of[0]) == heading(finding);
-        match all.iter_mut().find(like) {
+        match groups.iter_mut().find(like) {
             Some(findings) => findings.push(finding),
-            None => all.push(vec![finding]),
+            None => groups.push(vec![finding]),
         }
     }
-    all
+    groups
 }
 
 /// `findings` has at least one.

@@ -74,8 +74,8 @@ fn main_result(report: &Report, groups: &[GroupView]) -> Option<String> {
 }
 
 pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
-    let all: Vec<&GroupAnswer> = groups.iter().flat_map(|group| &group.answers).collect();
-    if all.is_empty() {
+    let answers: Vec<&GroupAnswer> = groups.iter().flat_map(|group| &group.answers).collect();
+    if answers.is_empty() {
         return html! {};
     }
     let marks = [
@@ -83,11 +83,11 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
         (Grade::Thin, "°", "measured by one process"),
     ];
     let marks = marks.map(|(grade, mark, words)| {
-        let marked = all.iter().filter(|answer| answer.trust.grade() == grade);
+        let marked = (answers.iter()).filter(|answer| answer.trust.grade() == grade);
         (grade, mark, words, marked.count())
     });
     // A mark on most cells would be useless, so only exceptions have one.
-    let is_rare = |marked: usize| 2 * marked < all.len();
+    let is_rare = |marked: usize| 2 * marked < answers.len();
     let mark = |answer: &GroupAnswer| {
         let grade = answer.trust.grade();
         let mut rare = marks.iter().filter(|(.., marked)| is_rare(*marked));
@@ -97,9 +97,9 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
     let note = |(_, mark, words, marked): &(Grade, &str, &str, usize)| match *marked {
         0 => String::new(),
         n if is_rare(n) => format!(" {mark} marks answers that are {words}."),
-        n => format!(" {n} of {} answers are {words}.", all.len()),
+        n => format!(" {n} of {} answers are {words}.", answers.len()),
     };
-    let shown = |data: &Residency| all.iter().any(|a| a.found.question == *data);
+    let shown = |data: &Residency| answers.iter().any(|a| a.found.question == *data);
     let places: Vec<Residency> = PLACES.into_iter().filter(shown).collect();
     let mut columns = vec![text("operation")];
     columns.extend(places.iter().map(|data| number(place_words(*data)[0])));

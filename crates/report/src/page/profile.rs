@@ -49,20 +49,20 @@ type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
 fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
     let is_one = |p: &&Arc<Profiled>| p.id.group == group;
-    let mut all: Vec<&Profiled> = machine
+    let mut profiles: Vec<&Profiled> = machine
         .profiles
         .iter()
         .filter(is_one)
         .map(|p| &**p)
         .collect();
-    all.sort_by_key(|p| Reverse(&p.profile.recorded));
-    let left_out = all.len().saturating_sub(MOST);
-    all.truncate(MOST);
+    profiles.sort_by_key(|p| Reverse(&p.profile.recorded));
+    let left_out = profiles.len().saturating_sub(MOST);
+    profiles.truncate(MOST);
     let rows = machine.group(group).map_or(&[][..], |group| &group.series);
     let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.id.function);
-    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.id.function));
+    profiles.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.id.function));
     let mut sizes = BySize::new();
-    for profiled in all {
+    for profiled in profiles {
         sizes.entry(profiled.id.size).or_default().push(profiled);
     }
     (sizes, left_out)

@@ -95,13 +95,13 @@ pub(crate) fn breakpoints(advice: &Advice, question: &Question) -> Vec<Breakpoin
 pub(super) fn answers(place: &Place) -> Option<Vec<AnswerFrom>> {
     let advice = of_place(place.clone()).ok()?;
     let breakpoints = breakpoints(&advice, &Question::new("", 1u64).data(place.data));
-    let of = |found: Breakpoint| AnswerFrom {
+    let answer = |found: Breakpoint| AnswerFrom {
         from: found.size as f64,
         choice: found.choice,
     };
-    let mut all: Vec<AnswerFrom> = breakpoints.into_iter().map(of).collect();
-    all.dedup_by_key(|answer| answer.choice);
-    Some(all)
+    let mut answers: Vec<AnswerFrom> = breakpoints.into_iter().map(answer).collect();
+    answers.dedup_by_key(|answer| answer.choice);
+    Some(answers)
 }
 
 /// Adds the breakpoints between two sizes that a straight line needs.

@@ -188,8 +188,8 @@ fn nearest(operation: &Operation, answer: &Answer) -> Option<String> {
 }
 
 fn reasons(answer: &Answer) -> String {
-    let all: Vec<String> = answer.reasons().map(|reason| reason.to_string()).collect();
-    all.join("; ")
+    let reasons: Vec<String> = answer.reasons().map(|reason| reason.to_string()).collect();
+    reasons.join("; ")
 }
 
 /// The words for a choice, before the speedup. If the GPU is another machine's, they advise nothing.
@@ -228,11 +228,11 @@ pub(crate) fn decision(advice: &Advice, operation: &Operation, answer: &Answer) 
     let both = sides(operation);
     // A GPU that stands in is no other machine for the page either.
     let stands_in = usize::from(advice.thresholds().machine.gpu_of_another_machine);
-    let others = advice
+    let concerns = advice
         .concerns()
         .iter()
         .filter(|concern| concern.is_other_machine());
-    let choice = if others.count() > stands_in {
+    let choice = if concerns.count() > stands_in {
         format!("unsure; on that other machine {} is", both[1])
     } else {
         choice_words(advice, both, answer.there)

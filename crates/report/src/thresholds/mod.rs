@@ -61,8 +61,8 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
     let device = gpu.environment.as_ref()?.gpu.as_ref()?;
     // A later run may have measured only some groups.
     let runs = runs(groups);
-    let all = report.machine.runs.iter().map(|(run, _)| run).rev();
-    let mut of_answers = all.filter(|run| runs.contains(&*run.run));
+    let records = report.machine.runs.iter().map(|(run, _)| run).rev();
+    let mut of_answers = records.filter(|run| runs.contains(&*run.run));
     let drivers = of_answers.clone();
     let mut drivers = drivers.filter_map(|run| run.environment.gpu.as_ref()?.driver.clone());
     let oldest = of_answers.next().or(report.machine.run.as_ref())?;
@@ -90,8 +90,8 @@ pub(crate) fn of_groups(report: &Report, groups: &[GroupView]) -> Option<Thresho
 fn runs<'a>(groups: &'a [GroupView]) -> BTreeSet<&'a str> {
     let answered = groups.iter().filter(|group| !group.answers.is_empty());
     let series = answered.flat_map(|group| {
-        let all = group.own.into_iter().flat_map(|own| &own.series);
-        let sides = all.filter(|series| series.is_baseline() && series.answers());
+        let series = group.own.into_iter().flat_map(|own| &own.series);
+        let sides = series.filter(|series| series.is_baseline() && series.answers());
         sides.chain(group.answers.iter().map(|answer| answer.series))
     });
     let results = series.flat_map(|series| series.steady_points());

@@ -379,7 +379,7 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
 /// the longest counts.
 fn moved(benchmark: &Benchmark, limits: &Limits, device: Device, set: f64) -> Option<f64> {
     let Cost { bytes, written, .. } = benchmark.cost;
-    let all = rate(benchmark, bytes)? / bandwidth(limits, device, set)?;
+    let share = rate(benchmark, bytes)? / bandwidth(limits, device, set)?;
     let (read_at, written_at) = match device {
         Device::Gpu => ("gpu_read", None),
         Device::Cpu => ("cpu_read", Some("cpu_write")),
@@ -387,7 +387,7 @@ fn moved(benchmark: &Benchmark, limits: &Limits, device: Device, set: f64) -> Op
     let read = bytes.zip(written).map(|(bytes, written)| bytes - written);
     let way = |bytes, at: Option<&str>| Some(rate(benchmark, bytes)? / rate_of(limits, at?, set)?);
     let ways = [way(read, Some(read_at)), way(written, written_at)];
-    Some(ways.into_iter().flatten().fold(all, f64::max))
+    Some(ways.into_iter().flatten().fold(share, f64::max))
 }
 
 /// The highest rate, reading, writing or copying, at a working set of this size or a larger one, B/s;

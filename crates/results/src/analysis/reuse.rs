@@ -137,24 +137,24 @@ pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
         Context, CubinLoad, DriverInit, FirstAlloc, FirstGemm, FirstLaunch, FirstStream,
         NvrtcCompile, PtxJit, WarmGemm, WarmLaunch,
     };
-    let phases = |all: &[Phase]| -> Option<Vec<&Benchmark>> {
-        all.iter().map(|one| phase(machine, *one)).collect()
+    let phases = |wanted: &[Phase]| -> Option<Vec<&Benchmark>> {
+        wanted.iter().map(|one| phase(machine, *one)).collect()
     };
-    let mut all = phases(&[DriverInit, Context, FirstStream, FirstAlloc])?;
+    let mut cold = phases(&[DriverInit, Context, FirstStream, FirstAlloc])?;
     let warm = match first {
         First::Kernel => {
             let code = phases(&[NvrtcCompile, PtxJit]);
-            all.extend(code.or_else(|| phases(&[CubinLoad]))?);
-            all.push(phase(machine, FirstLaunch)?);
+            cold.extend(code.or_else(|| phases(&[CubinLoad]))?);
+            cold.push(phase(machine, FirstLaunch)?);
             phase(machine, WarmLaunch)
         }
         First::Product => {
-            all.push(phase(machine, FirstGemm)?);
+            cold.push(phase(machine, FirstGemm)?);
             phase(machine, WarmGemm)
         }
     };
-    all.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
-    Some(Start { phases: all, warm })
+    cold.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
+    Some(Start { phases: cold, warm })
 }
 
 /// The phase that a result measures.

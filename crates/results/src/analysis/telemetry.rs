@@ -19,10 +19,10 @@ const POWER: [&str; 2] = ["power cap", "hardware power brake"];
 /// if it was not, and without telemetry.
 pub fn slowed(benchmark: &Benchmark) -> Vec<&str> {
     use TelemetryEventKind::{ClockFell, ThrottlingSetIn};
-    let of = |kind| events(benchmark).filter(move |e| e.kind == kind);
-    let meanwhile = of(ThrottlingSetIn).flat_map(|e| e.detail.split(", "));
+    let of_kind = |kind| events(benchmark).filter(move |e| e.kind == kind);
+    let meanwhile = of_kind(ThrottlingSetIn).flat_map(|e| e.detail.split(", "));
     let after = benchmark.throttle_reasons.iter().flatten();
-    let fell = of(ClockFell).map(|_| "clock fell");
+    let fell = of_kind(ClockFell).map(|_| "clock fell");
     let mut words = Vec::new();
     for word in meanwhile.chain(after.map(String::as_str)).chain(fell) {
         if !words.contains(&word) {

@@ -61,14 +61,14 @@ impl Trust {
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
         // Without a joint answer no process disagrees with it.
-        let others = match self.own.agree {
+        let disagreeing = match self.own.agree {
             0 => 0,
             agree => self.own.processes - agree,
         };
-        if others > 0 {
+        if disagreeing > 0 {
             let processes = self.own.processes;
             doubts.push(format!(
-                "{others} of {processes} processes disagree about the winner"
+                "{disagreeing} of {processes} processes disagree about the winner"
             ));
         }
         if self.own.answer == CrossingKind::Undecided {
@@ -115,8 +115,8 @@ pub fn of(
     let groups = [ours, theirs]
         .into_iter()
         .filter_map(|machine| machine.group(&found.group));
-    let all = groups.flat_map(|group| group.benchmarks());
-    let results: Vec<&Benchmark> = all.filter(|b| found.benchmarks.contains(&b.id)).collect();
+    let both = groups.flat_map(|group| group.benchmarks());
+    let results: Vec<&Benchmark> = both.filter(|b| found.benchmarks.contains(&b.id)).collect();
     let runs: BTreeSet<String> = results.iter().filter_map(|b| b.run.clone()).collect();
     let slowed = results.iter().flat_map(|b| telemetry::slowed(b));
     let gpu = theirs.environment.as_ref().and_then(|e| e.gpu.as_ref());

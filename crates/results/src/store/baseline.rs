@@ -217,18 +217,18 @@ pub struct SourceError(String);
 pub fn near(wanted: &str, names: BTreeSet<String>) -> String {
     const MANY: usize = 12;
     const NEAREST: usize = 3;
-    let all = names.len();
+    let count = names.len();
     let mut shown = Vec::from_iter(names);
-    if all > MANY {
+    if count > MANY {
         shown.sort_by_cached_key(|name| strsim::damerau_levenshtein(wanted, name));
         shown.truncate(NEAREST);
     }
-    let others = all - shown.len();
+    let left_out = count - shown.len();
     let shown: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
-    match (all, others) {
+    match (count, left_out) {
         (0, _) => "none".to_owned(),
         (_, 0) => shown.join(", "),
-        _ => format!("{} and {others} others", shown.join(", ")),
+        _ => format!("{} and {left_out} others", shown.join(", ")),
     }
 }
 
@@ -264,7 +264,7 @@ impl BaselineSource {
 
     fn there(label: &str, roots: &[PathBuf], baseline: &str) -> Result<Self, SourceError> {
         let label = visible(label);
-        let mut others = BTreeSet::new();
+        let mut names = BTreeSet::new();
         for root in roots {
             let there = baselines(root);
             if there.contains(baseline) {
@@ -274,13 +274,13 @@ impl BaselineSource {
                     label,
                 });
             }
-            others.extend(there);
+            names.extend(there);
         }
         let folders: Vec<String> = (roots.iter())
             .map(|root| root.display().to_string())
             .collect();
         let folders = folders.join(", nor in ");
-        Err(SourceError(if others.is_empty() {
+        Err(SourceError(if names.is_empty() {
             format!(
                 "{label}: no results in {folders}; run `cargo bench --bench TARGET -- --save-baseline NAME` first, \
                  or name their folder with --results or CRITERION_HOME"
@@ -288,7 +288,7 @@ impl BaselineSource {
         } else {
             format!(
                 "{label}: no baseline `{baseline}` in {folders}; there are: {}",
-                near(baseline, others)
+                near(baseline, names)
             )
         }))
     }

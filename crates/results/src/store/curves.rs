@@ -363,17 +363,17 @@ impl Group {
 
     /// The curves on the GPU that move their data from host memory and back.
     pub(crate) fn moving(&self) -> impl Iterator<Item = &Series> {
-        let all = self.answering(Device::Gpu);
-        all.filter(|s| !s.role.data.on_device())
+        let curves = self.answering(Device::Gpu);
+        curves.filter(|s| !s.role.data.on_device())
     }
 
     /// The group with all points treated as steady, for processes that measure them again.
     pub fn with_unsteady(&self) -> Self {
-        let mut all = self.clone();
-        for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
+        let mut group = self.clone();
+        for benchmark in (group.series.iter_mut()).flat_map(|series| &mut series.points) {
             benchmark.unsteady = None;
         }
-        all
+        group
     }
 
     /// The group with some of its benchmarks; `None` where nothing is left.

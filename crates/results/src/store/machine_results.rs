@@ -113,10 +113,9 @@ impl MachineResults {
         results.leave_out_removed_groups();
         let (ours, theirs) = by_machine(results.runs);
         let run_of = |benchmark: &Benchmark| {
-            let of = |run: &&RunRecord| Some(&run.run) == benchmark.run.as_ref();
-            theirs.iter().find(of)
+            (theirs.iter()).find(|run| Some(&run.run) == benchmark.run.as_ref())
         };
-        let others: BTreeSet<String> = (results.benchmarks.iter().filter_map(run_of))
+        let boards: BTreeSet<String> = (results.benchmarks.iter().filter_map(run_of))
             .map(|run| board(&run.environment))
             .collect();
         // A result of an unknown run counts as this machine's.
@@ -132,7 +131,7 @@ impl MachineResults {
         let mut machine = Self::of(ours, results.benchmarks, name, other);
         machine.profiles = results.profiles.into_iter().map(Arc::new).collect();
         machine.problems = results.problems;
-        machine.problems.extend(others.into_iter().map(|other| {
+        machine.problems.extend(boards.into_iter().map(|other| {
             let reason = "another machine measured here too, and a page shows one; give each machine a \
                           folder of its own (CRITERION_HOME)";
             Unreadable::new(other, reason)

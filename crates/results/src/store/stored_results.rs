@@ -63,17 +63,17 @@ impl StoredResults {
 
     /// The results with those of `run`, which is the newest and has measured `own`.
     pub fn with_run(&self, run: &RunRecord, own: &BTreeMap<String, Benchmark>) -> Self {
-        let mut all = self.clone();
-        all.runs.push(run.clone());
-        all.benchmarks.retain(|b| !own.contains_key(&b.id));
-        all.benchmarks.extend(own.values().cloned());
+        let mut results = self.clone();
+        results.runs.push(run.clone());
+        results.benchmarks.retain(|b| !own.contains_key(&b.id));
+        results.benchmarks.extend(own.values().cloned());
         // Unreadable files of an earlier result have been replaced.
         let is_replaced = |problem: &Unreadable| {
             own.values()
                 .any(|b| problem.what == b.id || Path::new(&problem.what).starts_with(&b.dir))
         };
-        all.problems.retain(|problem| !is_replaced(problem));
-        all
+        results.problems.retain(|problem| !is_replaced(problem));
+        results
     }
 
     /// Leaves out the groups that no longer exist, and names each one that has results.

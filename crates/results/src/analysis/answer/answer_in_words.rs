@@ -67,12 +67,12 @@ pub fn where_it_wins(topic: &GroupInfo, crossing: &Crossing) -> String {
         (CrossingKind::Never, _) => "never".to_owned(),
         (CrossingKind::Undecided, _) | (_, []) => "undecided".to_owned(),
         (_, changes) => {
-            let all = changes.iter().map(|change| {
+            let words = changes.iter().map(|change| {
                 let side = if change.to_b { "from" } else { "until" };
                 format!("{side} {} = {}", topic.symbol, topic.unit.from(change.size))
             });
             let on = crossing.for_good().map_or("", |_| " on");
-            all.collect::<Vec<_>>().join(", ") + on
+            words.collect::<Vec<_>>().join(", ") + on
         }
     }
 }

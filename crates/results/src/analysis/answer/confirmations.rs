@@ -55,12 +55,12 @@ pub(super) fn with_own(
     own: &[Gap],
     processes: &[Vec<PairedTimes>],
 ) -> impl Iterator<Item = Speedup> {
-    let mut all = at_each_size(sound(processes).concat());
+    let mut speedups = at_each_size(sound(processes).concat());
     // All but the largest size lie around the crossing.
-    let around = &all[..all.len().saturating_sub(1)];
+    let around = &speedups[..speedups.len().saturating_sub(1)];
     let window = around.first().zip(around.last());
     let window = window.map(|(first, last)| first.size..=last.size);
-    let largest = all.last().map(|at| at.size);
+    let largest = speedups.last().map(|at| at.size);
     let is_known = |size: f64| {
         largest == Some(size) || window.as_ref().is_some_and(|window| window.contains(&size))
     };
@@ -69,9 +69,9 @@ pub(super) fn with_own(
         .filter(|own| !is_known(own.size))
         .map(Gap::speedup)
         .collect();
-    all.extend(own);
-    all.sort_by(|a, b| a.size.total_cmp(&b.size));
-    all.into_iter().filter(|at| {
+    speedups.extend(own);
+    speedups.sort_by(|a, b| a.size.total_cmp(&b.size));
+    speedups.into_iter().filter(|at| {
         [at.size, at.ratio, at.low, at.high]
             .iter()
             .all(|v| v.is_normal())
@@ -156,12 +156,12 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
 pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswer<'_>>> {
     let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
         let group = machine.group(&asked.group).into_iter();
-        let all = group.flat_map(|group| &group.series);
+        let curves = group.flat_map(|group| &group.series);
         let is_compared = |s: &&Series| match s.is_baseline() {
             true => s.implementation == pair.cpu,
             false => s.implementation == asked.gpu && s.clock == Some(asked.clock),
         };
-        all.filter(is_compared).collect()
+        curves.filter(is_compared).collect()
     };
     // Both results of a pair, if they exist. Between two sizes the CPU's curve is interpolated.
     let results = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Benchmark> {
@@ -178,10 +178,10 @@ pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswe
         let later = |b: &&Benchmark| b.run.as_ref().is_none_or(|name| !until_it.contains(&name));
         let mut pairs = asked.processes.iter().flatten();
         let is_there = |pair: &PairedTimes| {
-            let all = series(asked, pair);
-            let here = all.iter().find_map(|s| s.at(pair.size));
+            let curves = series(asked, pair);
+            let here = curves.iter().find_map(|s| s.at(pair.size));
             // The largest size of another machine's GPU may lie between two sizes of the CPU.
-            let first = here.or_else(|| all.first()?.points.iter().find(|b| b.size > pair.size));
+            let first = here.or_else(|| curves.first()?.points.iter().find(|b| b.size > pair.size));
             first.is_some_and(|b| b.run.as_deref() == Some(run))
         };
         let is_current = pairs.clone().last().is_some_and(is_there)
@@ -271,14 +271,14 @@ pub struct RunAnswer<'a> {
 
 /// The answers of all runs of a machine, from the newest run to the oldest.
 pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
-    let mut all = Vec::new();
+    let mut run_answers = Vec::new();
     for (run, confirmations) in machine.confirmations() {
         let answers = of_confirmations(confirmations);
         let answered = confirmations.iter().zip(answers);
-        all.extend(answered.filter_map(|(asked, answer)| {
+        run_answers.extend(answered.filter_map(|(asked, answer)| {
             let answer = answer?;
             Some(RunAnswer { run, asked, answer })
         }));
     }
-    all
+    run_answers
 }

@@ -113,8 +113,8 @@ impl CrossoverAnswer {
     /// follows from the sizes at which both were measured.
     pub fn speedups(&self, best_cpu: &Curve, gpu: &Series) -> Vec<Speedup> {
         let own = gaps(best_cpu, &curve(gpu));
-        let all = with_own(&own, &self.processes);
-        all.map(|at| self.crossing.at_the_largest(at)).collect()
+        let joined = with_own(&own, &self.processes);
+        joined.map(|at| self.crossing.at_the_largest(at)).collect()
     }
 
     /// Device and implementation of the other side, `cpu/best`.
@@ -151,8 +151,8 @@ fn point(b: &Benchmark) -> Point {
 /// sizes of an implementation its curve is interpolated, so that a missing size does not
 /// put a slower one in its place.
 pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
-    let all = group.answering(Device::Cpu);
-    let curves: Vec<(&Series, Curve)> = all.map(|s| (s, curve(s))).collect();
+    let series = group.answering(Device::Cpu);
+    let curves: Vec<(&Series, Curve)> = series.map(|s| (s, curve(s))).collect();
     let points = curves.iter().flat_map(|(s, _)| s.steady_points());
     let sizes: BTreeSet<u64> = points.map(|b| b.size).collect();
     let (mut points, mut names) = (Vec::new(), Vec::new());
@@ -235,9 +235,9 @@ pub(crate) fn of_other_runs(
             == (&found.group, found.question, &found.gpu_machine)
             && (found.devices.is_none() || it.asked.gpu == found.gpu)
     };
-    let others = of_runs.iter().filter(same);
-    let others = others.filter(|it| it.asked.processes != found.processes);
-    others
+    let answers = of_runs.iter().filter(same);
+    let answers = answers.filter(|it| it.asked.processes != found.processes);
+    answers
         .map(|it| (it.run.to_owned(), it.answer.clone()))
         .collect()
 }

@@ -187,18 +187,18 @@ pub fn estimates(questions: &[Samples]) -> Vec<Option<Crossing>> {
     let pooled: Vec<Option<Pooled>> = questions.iter().map(Pooled::of).collect();
     let one = |one: &Option<Pooled>| {
         let one = one.as_ref()?;
-        let others = || {
-            let all = pooled.iter().flatten();
-            all.filter(|other| other.asked.place == one.asked.place && !std::ptr::eq(*other, one))
+        let peers = || {
+            let known = pooled.iter().flatten();
+            known.filter(|other| other.asked.place == one.asked.place && !std::ptr::eq(*other, one))
         };
         let of_speedup = half_width(
             one.of_speedups,
-            others().map(|o| o.of_speedups),
+            peers().map(|o| o.of_speedups),
             one.asked.processes.len(),
         );
         let of_crossing = half_width(
             one.of_crossings,
-            others().map(|o| o.of_crossings),
+            peers().map(|o| o.of_crossings),
             one.exact.len(),
         );
         Some(one.crossing(of_speedup, of_crossing))
@@ -235,12 +235,12 @@ impl<'a> Pooled<'a> {
         let [of_speedups, of_crossings] = match &processes[..] {
             // A single process has only the spread of its benchmarks.
             [gaps] => {
-                let of = |gaps: &[Gap]| {
+                let spread = |gaps: &[Gap]| {
                     let half = mean(gaps.iter().map(|gap| gap.half_width));
                     Spread::known((half / TWO_SIDED_95).powi(2), CLASS_FREEDOM)
                 };
                 let lost = last_lost(gaps).unwrap_or(0);
-                [of(&gaps[gaps.len() - 1..]), of(near(gaps, lost))]
+                [spread(&gaps[gaps.len() - 1..]), spread(near(gaps, lost))]
             }
             _ => {
                 let around = root.filter(|root| root.is_finite()).zip(slope);

@@ -124,11 +124,11 @@ fn without_crossing(
     let curves = curves(together);
     up_to_a_common_size(&mut processes);
     let speedups: Vec<Speedup> = if processes.is_empty() {
-        let mut all = measured(&curves);
-        for gap in &mut all {
+        let mut gaps = measured(&curves);
+        for gap in &mut gaps {
             gap.half_width = gap.half_width.hypot(TWO_SIDED_95 * BETWEEN_PROCESSES);
         }
-        processes = vec![all];
+        processes = vec![gaps];
         processes[0].iter().map(Gap::speedup).collect()
     } else {
         at_each_size(processes.concat())

@@ -167,8 +167,8 @@ pub(super) fn sentence(words: &str) -> String {
 
 /// GPU curves of the work alone, on data on the device.
 pub(super) fn resident(group: &Group) -> impl Iterator<Item = &Series> {
-    let all = group.on(Device::Gpu);
-    all.filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
+    let curves = group.on(Device::Gpu);
+    curves.filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
 }
 
 /// The fastest of some curves at a size.
@@ -265,8 +265,8 @@ impl Ratio {
     /// A value computed from these times.
     pub fn with(value: f64, times: &[&Benchmark]) -> Self {
         let half_width = |by: fn(&Benchmark) -> f64| {
-            let all = times.iter().map(|b| by(b).ln());
-            all.fold(0.0, f64::hypot).exp()
+            let logarithms = times.iter().map(|b| by(b).ln());
+            logarithms.fold(0.0, f64::hypot).exp()
         };
         let low = half_width(|b| b.median_ns / b.low_ns());
         let high = half_width(|b| b.high_ns() / b.median_ns);

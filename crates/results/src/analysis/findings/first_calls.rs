@@ -100,12 +100,12 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
 pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
     use Phase::{GraphCapture, GraphInstantiate, KernelCompile};
     let warm = |launches| {
-        let of = |s: &&Series| s.role.launches == Some(launches) && s.role.library.is_none();
-        each_call(group, Wall).find(of)?.points.last()
+        let is_warm = |s: &&Series| s.role.launches == Some(launches) && s.role.library.is_none();
+        each_call(group, Wall).find(is_warm)?.points.last()
     };
     let once = |phase| {
-        let of = |s: &&Series| s.role.measures == Measures::Starts(phase);
-        gpu(group, Wall).find(of)?.points.last()
+        let is_phase = |s: &&Series| s.role.measures == Measures::Starts(phase);
+        gpu(group, Wall).find(is_phase)?.points.last()
     };
     let eager = warm(Launches::OneByOne)?;
     let graph = (Launches::Graph, vec![GraphCapture, GraphInstantiate]);

@@ -28,20 +28,20 @@ fn words(threads: u32) -> String {
 
 pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let loaders = |data| {
-        let of = gpu(group, Wall).filter(move |s| s.role.data == data);
-        of.filter_map(|s| Some((threads(&s.role)?, s)))
+        let curves = gpu(group, Wall).filter(move |s| s.role.data == data);
+        curves.filter_map(|s| Some((threads(&s.role)?, s)))
     };
     let (_, plain) = loaders(Residency::Ordinary).find(|(threads, _)| *threads == 0)?;
     let mut pinned: Vec<_> = loaders(Residency::Pinned).collect();
     pinned.sort_by_key(|(threads, _)| *threads);
-    let others = |size| -> Vec<(u32, &Benchmark)> {
+    let pinned_at = |size| -> Vec<(u32, &Benchmark)> {
         let at = pinned
             .iter()
             .map(|(threads, s)| Some((*threads, s.at(size)?)));
         at.flatten().collect()
     };
-    let plain = (plain.points.iter().rev()).find(|b| !others(b.size).is_empty())?;
-    let others = others(plain.size);
+    let plain = (plain.points.iter().rev()).find(|b| !pinned_at(b.size).is_empty())?;
+    let pinned = pinned_at(plain.size);
     let batches = f64::from(plain.cost.launches.filter(|n| *n > 0)?);
     let known = |b: &Benchmark, key| b.extra.get(key).copied().filter(|v: &f64| v.is_finite());
     let (each, unit) = match known(plain, "sample_bytes").filter(|bytes| *bytes > 0.0) {
@@ -55,7 +55,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         vec![words, rate, gain, running]
     };
     let first = "pageable memory, one batch after the other".to_owned();
-    let rows = others
+    let rows = pinned
         .iter()
         .map(|(threads, b)| row(format!("{} (gpu/{})", words(*threads), b.implementation), b));
     let caption = format!(
@@ -65,7 +65,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let head = format!("how it loads | {unit} | gain | a kernel runs");
     let rows = [row(first, plain)].into_iter().chain(rows).collect();
     // The gain of the threads beyond the pinned buffer that they fill.
-    let (alone, threaded): (Vec<_>, Vec<_>) = others.iter().partition(|(threads, _)| *threads == 0);
+    let (alone, threaded): (Vec<_>, Vec<_>) = pinned.iter().partition(|(threads, _)| *threads == 0);
     let alone = alone.first().map_or(plain, |(_, b)| b);
     let fastest = threaded
         .iter()
@@ -74,6 +74,6 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let at = group.topic.at(plain.size);
     let finding = Finding::table(&group.name, "loading.{}", caption, &head, rows)
         .gained(Technique::Prefetch, alone.median_ns / fastest, at)
-        .rests_on(others.iter().map(|(_, b)| *b).chain([plain]));
+        .rests_on(pinned.iter().map(|(_, b)| *b).chain([plain]));
     Some(finding)
 }

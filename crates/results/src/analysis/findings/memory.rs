@@ -47,8 +47,8 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
         }
         rests.push(b);
     }
-    let of = units::binary(size);
-    let caption = format!("Memory of a pool before and after an allocation of {of} is released.");
+    let size = units::binary(size);
+    let caption = format!("Memory of a pool before and after an allocation of {size} is released.");
     let head = "pool and moment | in use | reserved";
     Some(Finding::table(&group.name, "allocation.{}.held", caption, head, rows).rests_on(rests))
 }

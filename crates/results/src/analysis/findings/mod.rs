@@ -63,9 +63,9 @@ pub fn find(context: &Context) -> Vec<Finding> {
                 .collect(),
         }
     };
-    let mut all: Vec<Finding> = TABLE.par_iter().flat_map_iter(make).collect();
-    add_capped(context, &mut all);
-    all
+    let mut findings: Vec<Finding> = TABLE.par_iter().flat_map_iter(make).collect();
+    add_capped(context, &mut findings);
+    findings
 }
 
 /// Adds to each finding how many of its results were measured under the power cap, and at which clocks: a rate

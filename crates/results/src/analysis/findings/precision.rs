@@ -16,15 +16,15 @@ pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
     };
     let full = curves().filter(|s| s.role.format == Format::F32 && s.role.split.is_none());
     let compared = |full: &'g Series| {
-        let mut others: Vec<&Series> = curves().filter(|s| is_narrower(s, full)).collect();
-        others.sort_by_key(|s| (s.role.split.is_some(), s.role.format));
-        others.dedup_by_key(|s| (s.role.split, s.role.format));
+        let mut narrower: Vec<&Series> = curves().filter(|s| is_narrower(s, full)).collect();
+        narrower.sort_by_key(|s| (s.role.split.is_some(), s.role.format));
+        narrower.dedup_by_key(|s| (s.role.split, s.role.format));
         full.points.iter().rev().find_map(|full| {
-            let others: Vec<&Benchmark> = others.iter().filter_map(|s| s.at(full.size)).collect();
-            (!others.is_empty()).then_some((full, others))
+            let points: Vec<&Benchmark> = narrower.iter().filter_map(|s| s.at(full.size)).collect();
+            (!points.is_empty()).then_some((full, points))
         })
     };
-    let (full, others) = full.into_iter().find_map(compared)?;
+    let (full, narrower) = full.into_iter().find_map(compared)?;
     let ratio = |other: &Benchmark| full.median_ns / other.median_ns;
     let row = |b: &Benchmark| {
         let speed = (b.id != full.id).then(|| units::speedup(ratio(b)));
@@ -44,13 +44,13 @@ pub(super) fn formats<'g>(_: &Context, group: &'g Group) -> Option<Finding> {
         sentence(&group.topic.work)
     );
     let head = "format | time | speed | error | energy";
-    let all = || std::iter::once(full).chain(others.iter().copied());
-    let narrower = others.iter().copied();
+    let benchmarks = || std::iter::once(full).chain(narrower.iter().copied());
+    let narrower = narrower.iter().copied();
     let fastest = narrower.filter(|b| b.role.split.is_none()).map(ratio);
-    let rows = all().map(row).collect();
+    let rows = benchmarks().map(row).collect();
     let finding = Finding::table(&group.name, "precision.formats", caption, head, rows)
         .gained(Technique::FewerBits, fastest.fold(f64::NAN, f64::max), at)
-        .rests_on(all());
+        .rests_on(benchmarks());
     Some(finding)
 }
 

@@ -14,11 +14,11 @@ pub(super) fn without_waiting(context: &Context) -> Vec<Finding> {
     // If the true time is known, another finding compares all clocks.
     groups
         .filter(|group| group.topic.truth.is_none())
-        .flat_map(|group| gpu(group, Clock::Submit).filter_map(|series| of(group, series)))
+        .flat_map(|group| gpu(group, Clock::Submit).filter_map(|series| finding(group, series)))
         .collect()
 }
 
-fn of(group: &Group, series: &Series) -> Option<Finding> {
+fn finding(group: &Group, series: &Series) -> Option<Finding> {
     let points = series.points.iter();
     let pairs: Vec<_> = points
         .filter_map(|seen| Some((seen, truth(group, seen.size)?)))

@@ -23,7 +23,7 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
         .points
         .first()?;
     let size = Some(up.size).filter(|size| *size <= SMALL)?;
-    let mut others = Vec::new();
+    let mut times = Vec::new();
     let mut rests = vec![up];
     for (way, data, words) in [
         (CopyDirection::ToHost, Residency::Pinned, "back to the host"),
@@ -39,13 +39,13 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
         ),
     ] {
         if let Some(b) = find(way, data).and_then(|s| s.at(size)) {
-            others.push(format!("{} {words}", units::time(b.median_ns)));
+            times.push(format!("{} {words}", units::time(b.median_ns)));
             rests.push(b);
         }
     }
-    let others = match others.is_empty() {
+    let times = match times.is_empty() {
         true => String::new(),
-        false => format!("; {}", others.join(", ")),
+        false => format!("; {}", times.join(", ")),
     };
     let link = context.machine.limit_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
@@ -56,7 +56,7 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
         )
     });
     let text = format!(
-        "However small it is, a copy costs {}{of_link} ({} from pinned memory to the device{others}).",
+        "However small it is, a copy costs {}{of_link} ({} from pinned memory to the device{times}).",
         units::time(up.median_ns),
         units::binary(size),
     );
@@ -67,11 +67,11 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
 pub(super) fn share(context: &Context) -> Vec<Finding> {
     let groups = context.machine.groups.iter();
     groups
-        .flat_map(|group| group.moving().filter_map(|series| of(group, series)))
+        .flat_map(|group| group.moving().filter_map(|series| finding(group, series)))
         .collect()
 }
 
-fn of(group: &Group, series: &Series) -> Option<Finding> {
+fn finding(group: &Group, series: &Series) -> Option<Finding> {
     let alone = |size| {
         let alike = resident(group).filter(|s| s.role.format == series.role.format);
         fastest(alike, size)

@@ -32,22 +32,22 @@ impl Isa {
 
     /// The instruction sets of this CPU, the widest first; never empty.
     pub fn available() -> Vec<Self> {
-        let mut all = Vec::new();
+        let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if x86::V4::is_available() {
-                all.push(Self(Kind::Avx512));
+                sets.push(Self(Kind::Avx512));
             }
             if x86::V3::is_available() {
-                all.push(Self(Kind::Avx2));
+                sets.push(Self(Kind::Avx2));
             }
         }
         #[cfg(target_arch = "aarch64")]
         if aarch64::Neon::is_available() {
-            all.push(Self(Kind::Neon));
+            sets.push(Self(Kind::Neon));
         }
-        all.push(Self::PORTABLE);
-        all
+        sets.push(Self::PORTABLE);
+        sets
     }
 
     /// The widest instruction set of this CPU.

@@ -26,9 +26,9 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: u32) -> Envir
     let kept_at = nodes.and_then(|nodes| nodes.kept_at(&usable_cores()));
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
-    let others = monitor.as_ref().map_or(0, Monitor::other_processes);
+    let processes = monitor.as_ref().map_or(0, Monitor::other_processes);
     let conditions = Conditions {
-        other_processes: others.saturating_sub(partners),
+        other_processes: processes.saturating_sub(partners),
         for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
         far_from_gpu: kept_at.is_some_and(|(_, is_far)| is_far),

@@ -90,8 +90,8 @@ impl Monitor {
     /// process ids of the host, among which this process is not recognised.
     pub(super) fn other_processes(&self) -> u32 {
         let processes = self.device.running_compute_processes().unwrap_or_default();
-        let others = (processes.iter()).filter(|process| process.pid != std::process::id());
-        others.count() as u32
+        let foreign = (processes.iter()).filter(|process| process.pid != std::process::id());
+        foreign.count() as u32
     }
 }
 

@@ -80,10 +80,10 @@ fn summary(recording: &Recording, part: &Part<'_>, rows: &[DeviceRow]) -> Summar
     let window = union(part.spans.iter().copied());
     // If the clocks disagree, work may begin before its iteration.
     let covered = |these: fn(&Work) -> bool| {
-        let all = (part.work.iter())
+        let intervals = (part.work.iter())
             .filter(|w| these(&w.work))
             .map(|w| (w.start, w.end));
-        intersection(&union(all), &window)
+        intersection(&union(intervals), &window)
     };
     let busy = covered(|_| true);
     let kernels = covered(|work| matches!(work, Work::Kernel { .. }));

@@ -5,12 +5,12 @@ pub(crate) type Interval = (u64, u64);
 
 /// The same time without overlaps: disjoint, in order, none of them empty.
 pub(crate) fn union(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
-    let mut all: Vec<Interval> = (intervals.into_iter())
+    let mut intervals: Vec<Interval> = (intervals.into_iter())
         .filter(|(start, end)| start < end)
         .collect();
-    all.sort_unstable();
+    intervals.sort_unstable();
     let mut merged: Vec<Interval> = Vec::new();
-    for (start, end) in all {
+    for (start, end) in intervals {
         match merged.last_mut() {
             Some(last) if start <= last.1 => last.1 = last.1.max(end),
             _ => merged.push((start, end)),

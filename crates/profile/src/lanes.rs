@@ -92,12 +92,12 @@ pub fn trace(recording: &Recording, profile: &Profile) -> String {
 }
 
 fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
-    let mut all = Vec::new();
+    let mut spans = Vec::new();
     let windows = (recording.singles.iter().map(|w| ("single", w)))
         .chain([("back to back", &recording.steady)]);
     for (how, window) in windows {
         let part = recording.part(window);
-        all.extend(window.iterations.iter().map(|iteration| Bar {
+        spans.extend(window.iterations.iter().map(|iteration| Bar {
             at: At::host(0, "iterations", 0),
             kind: None,
             start: iteration.start,
@@ -106,15 +106,15 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> String {
             arguments: json!({"recorded": how}),
         }));
         let end = part.spans.last().map_or(0, |span| span.1);
-        all.extend(bars(recording, &part, end));
+        spans.extend(bars(recording, &part, end));
     }
-    all.sort_by_key(|bar| bar.start);
-    let left_out = all.len().saturating_sub(most);
+    spans.sort_by_key(|bar| bar.start);
+    let left_out = spans.len().saturating_sub(most);
     // The last spans go, so that the remaining time is complete.
-    all.truncate(most);
-    let begin = all.first().map_or(0, |bar| bar.start);
+    spans.truncate(most);
+    let begin = spans.first().map_or(0, |bar| bar.start);
 
-    let rows = rows(all).into_iter().enumerate();
+    let rows = rows(spans).into_iter().enumerate();
     let events = rows.flat_map(|(at, row)| events(at, row, begin, &profile.gpu));
     let trace = json!({
         "traceEvents": events.collect::<Vec<_>>(),

@@ -156,7 +156,6 @@ impl Recording {
         let launched: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
             .collect();
-        let of = |t: u64| window.iteration_at(t);
         let span_of = window.span_of_each();
         let awaited = window.spans(|i| i.idle.unwrap_or(i.end));
         let mut part = Part {
@@ -164,16 +163,16 @@ impl Recording {
             spans: window.spans(|i| i.end),
             work: Vec::new(),
             calls: (self.raw.calls.iter())
-                .filter(|c| of(c.start).is_some())
+                .filter(|c| window.iteration_at(c.start).is_some())
                 .collect(),
             ranges: (self.ranges.iter().enumerate())
-                .filter(|(_, r)| of(r.start).is_some())
+                .filter(|(_, r)| window.iteration_at(r.start).is_some())
                 .map(|(i, _)| i)
                 .collect(),
         };
         for record in &self.raw.work {
             let span = match launched.get(&record.correlation) {
-                Some(&call) => of(call).map(|i| span_of[i]),
+                Some(&call) => window.iteration_at(call).map(|i| span_of[i]),
                 None => (awaited.iter())
                     .position(|&(start, end)| start <= record.start && record.start <= end),
             };

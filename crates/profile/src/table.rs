@@ -37,14 +37,14 @@ impl Table {
             let cells = self.rows.iter().map(|r| r[c].chars().count());
             cells.max().unwrap_or(0)
         };
-        let others: Vec<usize> = (1..columns).map(width).collect();
-        let taken: usize = others.iter().map(|width| width + 2).sum();
+        let widths: Vec<usize> = (1..columns).map(width).collect();
+        let taken: usize = widths.iter().map(|width| width + 2).sum();
         let room = (f.width().unwrap_or(WIDTH).saturating_sub(taken + 2)).max(SHORTEST);
         let names = width(0).min(room);
         writeln!(f)?;
         for row in &self.rows {
             let mut line = format!("  {:<names$}", shortened(&row[0], names));
-            for (cell, &width) in row[1..].iter().zip(&others) {
+            for (cell, &width) in row[1..].iter().zip(&widths) {
                 line += &format!("  {cell:>width$}");
             }
             writeln!(f, "{}", line.trim_end())?;

@@ -146,6 +146,6 @@ pub(crate) fn text(from: *const c_char) -> Outcome<String> {
 
 /// Writes bytes from an address on.
 pub(crate) fn put_bytes(to: *mut u8, bytes: impl IntoIterator<Item = u8>) -> Outcome {
-    let mut all = bytes.into_iter().enumerate();
-    all.try_for_each(|(at, byte)| put(to.wrapping_add(at), byte))
+    let mut numbered = bytes.into_iter().enumerate();
+    numbered.try_for_each(|(at, byte)| put(to.wrapping_add(at), byte))
 }

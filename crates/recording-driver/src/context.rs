@@ -88,19 +88,19 @@ exported! { DRIVER:
     }
 
     fn cuDeviceGetAttribute(state, attribute: i32, device: i32) -> i32 {
-        let of = state.device(device)?.description;
+        let description = state.device(device)?.description;
         Ok(match attribute {
             1..=3 => 1024,
-            13 => of.sm_clock_mhz as i32 * 1_000,
-            16 => of.multiprocessors,
+            13 => description.sm_clock_mhz as i32 * 1_000,
+            16 => description.multiprocessors,
             17 | 18 | 20 | 34 | 50 | 88 | 100 | 101 => 0,
-            33 => of.pci_bus + device,
-            36 => of.memory_clock_mhz as i32 * 1_000,
-            37 => of.memory_bus_bits,
-            38 => of.l2_bytes,
-            75 => of.compute_capability_major,
-            76 => of.compute_capability_minor,
-            97 => of.shared_per_block_optin,
+            33 => description.pci_bus + device,
+            36 => description.memory_clock_mhz as i32 * 1_000,
+            37 => description.memory_bus_bits,
+            38 => description.l2_bytes,
+            75 => description.compute_capability_major,
+            76 => description.compute_capability_minor,
+            97 => description.shared_per_block_optin,
             // Capabilities of the device: mapped host memory, overlap, pools, managed memory and the
             // like.
             15 | 19 | 31 | 41 | 78..=80 | 83 | 86 | 89..=95 | 99 | 102 | 115 => 1,
@@ -279,16 +279,16 @@ impl State {
         let Some(allocation) = self.memory.holding(address) else {
             return Ok(());
         };
-        let (of, name) = (allocation.device, &allocation.name);
+        let (owner, name) = (allocation.device, &allocation.name);
         let is_allowed = match allocation.pool.and_then(|pool| self.pools.get(&pool)) {
             Some(pool) => pool.peers.contains(&device),
-            None => self.devices[device].peers.contains(&of),
+            None => self.devices[device].peers.contains(&owner),
         };
-        if of == device || is_allowed || allocation.kind == Kind::Pinned {
+        if owner == device || is_allowed || allocation.kind == Kind::Pinned {
             return Ok(());
         }
         Err(Fault::corrupts(format!(
-            "device {device} uses {name} of device {of}, and has no access to it"
+            "device {device} uses {name} of device {owner}, and has no access to it"
         )))
     }
 

@@ -77,9 +77,9 @@ fn device(address: u64) -> Side {
 exported! { DRIVER:
     fn cuMemGetInfo_v2(state, free: *mut usize, total: *mut usize) {
         let device = state.current()?;
-        let all = state.devices[device].description.memory_bytes;
-        put(free, all.saturating_sub(state.taken(device)) as usize)?;
-        put(total, all as usize)
+        let bytes = state.devices[device].description.memory_bytes;
+        put(free, bytes.saturating_sub(state.taken(device)) as usize)?;
+        put(total, bytes as usize)
     }
 
     fn cuPointerGetAttribute(state, attribute: u32, address: u64) -> u32 {

@@ -57,14 +57,14 @@ fn set(
         4 => get(value.cast::<u32>())?.into(),
         _ => get(value.cast::<u64>())?,
     };
-    let of = known(&mut state.described, handle, "description")?;
+    let described = known(&mut state.described, handle, "description")?;
     if !known_here.contains(&which) {
         return Err(Fault::unknown(
-            &format!("the attribute of a {}", of.what),
+            &format!("the attribute of a {}", described.what),
             which,
         ));
     }
-    of.attributes.insert(which, value);
+    described.attributes.insert(which, value);
     Ok(())
 }
 
@@ -249,7 +249,7 @@ exported! { CUBLAS:
         algorithm.check()?;
         let [kernel, tile, stages, parts, ..] = algorithm.0;
         // Reduction, swizzle, option and shapes are zero. The shapes have two bytes.
-        let of = match which {
+        let number = match which {
             0 => kernel,
             1 => tile,
             2 => parts,
@@ -257,8 +257,8 @@ exported! { CUBLAS:
             _ => 0,
         };
         match bytes {
-            2 => put(value.cast(), of as u16)?,
-            _ => put(value.cast(), of as u32)?,
+            2 => put(value.cast(), number as u16)?,
+            _ => put(value.cast(), number as u32)?,
         }
         Ok(bytes)
     }

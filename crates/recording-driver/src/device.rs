@@ -110,8 +110,8 @@ pub(crate) const UUID: [u8; 16] = *b"recording device";
 pub(crate) fn descriptions() -> &'static [Description] {
     static OF_PROCESS: LazyLock<Vec<Description>> = LazyLock::new(|| {
         let names = std::env::var(DEVICES).unwrap_or_else(|_| "h200".to_owned());
-        let all: Result<Vec<_>, String> = names.split(',').map(described).collect();
-        all.unwrap_or_else(|error| {
+        let devices: Result<Vec<_>, String> = names.split(',').map(described).collect();
+        devices.unwrap_or_else(|error| {
             eprintln!("the recording driver has no device: {error}");
             std::process::abort();
         })

@@ -34,10 +34,10 @@ exported! { DRIVER:
         let kernel = &function.kernel;
         let name = kernel.name;
         if function.device != device {
-            let of = function.device;
+            let owner = function.device;
             return Err(fault!(
                 INVALID_HANDLE,
-                "{name} was loaded on device {of}, and the stream is of device {device}"
+                "{name} was loaded on device {owner}, and the stream is of device {device}"
             ));
         }
         check(kernel, grid, block, (shared, function.dynamic_shared))?;
@@ -62,9 +62,9 @@ exported! { DRIVER:
             let is_gate = name == "crossover_gate" && at == 0;
             if is_gate || *parameter == "ptr" && value != 0 {
                 let bytes = if is_gate { 8 } else { 1 };
-                let of = |why| format!("argument {} of {name}: {why}", at + 1);
+                let located = |why| format!("argument {} of {name}: {why}", at + 1);
                 let checked = state.memory.check(value, bytes);
-                checked.map_err(|fault| Fault::corrupts(of(fault.why)))?;
+                checked.map_err(|fault| Fault::corrupts(located(fault.why)))?;
                 used.push(Used { name, address: value, bytes });
             }
             if log::enabled() {

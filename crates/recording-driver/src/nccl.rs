@@ -61,8 +61,8 @@ pub(crate) struct Communicator {
 impl Communicator {
     /// How many of the ranks this process has.
     fn of_this_process(&self, state: &State) -> usize {
-        let all = state.communicators.values();
-        all.filter(|it| it.folder == self.folder).count()
+        let communicators = state.communicators.values();
+        communicators.filter(|it| it.folder == self.folder).count()
     }
 
     /// Makes this rank's next call, and returns its number. The first one creates the file.

@@ -138,9 +138,9 @@ impl State {
     /// Enqueues an allocation of `bytes` bytes.
     fn allocate_from(&mut self, pool: u64, from: &str, bytes: usize, stream: u64) -> Outcome<u64> {
         let stream = self.usable_stream(stream)?;
-        let of = (self.pools[&pool].device, Some(pool));
+        let owner = (self.pools[&pool].device, Some(pool));
         let on = self.streams[&stream].name.clone();
-        let (address, name) = self.allocate(Kind::Device, bytes, of)?;
+        let (address, name) = self.allocate(Kind::Device, bytes, owner)?;
         let name = name.to_owned();
         if self.streams[&stream].capture.is_some() {
             let text = |on: &str| format!("allocate {name} {bytes} B{from} on {on}");

@@ -171,8 +171,8 @@ impl Product {
         let mut text = String::new();
         if log::enabled() {
             let matrix = |matrix: &Matrix| matrix.text(batch, memory);
-            let of = a.element.0;
-            text = format!("{} {m} x {n} x {k} {of}", self.function);
+            let element = a.element.0;
+            text = format!("{} {m} x {n} x {k} {element}", self.function);
             if d.element != a.element {
                 text += &format!(" into {}", d.element.0);
             }

@@ -94,13 +94,13 @@ impl State {
             .chain(streams.map(|stream| stream.name.clone()))
             .chain(events.map(|event| event.name.clone()));
         let executables = self.executables.values();
-        let others = (self.graphs.values().map(|graph| graph.name.clone()))
+        let of_none = (self.graphs.values().map(|graph| graph.name.clone()))
             .chain(executables.map(|graph| format!("{}, instantiated", graph.name)))
             .chain(self.pools.range(FIRST..).map(|(_, pool)| pool.name.clone()))
             .chain(self.blas.values().map(|blas| blas.name.clone()))
             .chain(self.plans.values().map(|plan| plan.name.clone()))
-            .chain(self.described.values().map(|of| of.what.to_owned()));
-        of_device.chain(others.filter(|_| device == 0)).collect()
+            .chain(self.described.values().map(|entry| entry.what.to_owned()));
+        of_device.chain(of_none.filter(|_| device == 0)).collect()
     }
 }
 

@@ -20,10 +20,10 @@ mod unix;
 pub fn end_where_output_fails(code: i32) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload().downcast_ref::<String>();
-        match said.filter(|said| said.starts_with("failed printing to ")) {
-            Some(said) => {
-                let _ = writeln!(io::stderr(), "error: {said}; free space or print elsewhere");
+        let text = panic.payload().downcast_ref::<String>();
+        match text.filter(|text| text.starts_with("failed printing to ")) {
+            Some(text) => {
+                let _ = writeln!(io::stderr(), "error: {text}; free space or print elsewhere");
                 std::process::exit(code);
             }
             None => usual(panic),

@@ -88,8 +88,8 @@ fn mean(earlier: &Point, new: &Point) -> Point {
     );
     // The processes are independent, so halves of their intervals add as squares.
     let half = |end: fn(&Point) -> f64| {
-        let of = |point: &Point| (end(point) * point.gpu_ns / point.cpu_ns).ln();
-        (a * of(earlier)).hypot(b * of(new)) / (a + b)
+        let distance = |point: &Point| (end(point) * point.gpu_ns / point.cpu_ns).ln();
+        (a * distance(earlier)).hypot(b * distance(new)) / (a + b)
     };
     let speedup = cpu_ns / gpu_ns;
     Point {

@@ -166,27 +166,27 @@ impl Ratios {
     /// Logarithms of the time of the first way over that of another, ascending.
     fn logarithms(&self, way: usize) -> Vec<f64> {
         let pairs = self.0[0].iter().zip(&self.0[way]);
-        let mut all: Vec<f64> = pairs.map(|(first, other)| (first / other).ln()).collect();
-        all.sort_unstable_by(f64::total_cmp);
-        all
+        let mut logarithms: Vec<f64> = pairs.map(|(first, other)| (first / other).ln()).collect();
+        logarithms.sort_unstable_by(f64::total_cmp);
+        logarithms
     }
 
     /// The median time of a call of one way.
     fn seconds(&self, way: usize) -> f64 {
-        let mut all = self.0[way].clone();
-        all.sort_unstable_by(f64::total_cmp);
-        all[all.len() / 2]
+        let mut times = self.0[way].clone();
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() / 2]
     }
 
     /// Returns whether more pairs would change nothing: each way is decided against the first, or as certain
     /// as the difference between processes allows.
     fn are_decided(&self) -> bool {
         (1..self.0.len()).all(|way| {
-            let all = self.logarithms(way);
-            let is_certain = Interval::of(&all).is_some_and(|found| {
+            let logarithms = self.logarithms(way);
+            let is_certain = Interval::of(&logarithms).is_some_and(|found| {
                 found.high - found.low < BETWEEN_PROCESSES || found.between_processes().is_decided()
             });
-            is_certain || all.len() >= MOST_PAIRS
+            is_certain || logarithms.len() >= MOST_PAIRS
         })
     }
 
@@ -223,11 +223,11 @@ impl Interval {
     /// From ascending values: the order statistics between which the median lies with at least 95 %, for
     /// whatever distribution, so that a pair during which something else ran decides nothing. `None` if
     /// there are too few.
-    fn of(all: &[f64]) -> Option<Self> {
-        let n = all.len();
+    fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
         let clear =
-            |value: &f64| value.abs() > BEYOND_NOISE.ln() && value.signum() == all[0].signum();
-        let mut rank = usize::from(n >= FEW_PAIRS && all.iter().all(clear));
+            |value: &f64| value.abs() > BEYOND_NOISE.ln() && value.signum() == values[0].signum();
+        let mut rank = usize::from(n >= FEW_PAIRS && values.iter().all(clear));
         // The probability that at most `below` of the values are below the median.
         let (mut below, mut probability, mut sum) = (0, 0.5_f64.powi(n as i32), 0.0);
         while below < n && sum + probability <= 0.025 {
@@ -237,9 +237,9 @@ impl Interval {
         }
         rank = rank.max(below);
         (rank > 0).then(|| Self {
-            middle: f64::midpoint(all[(n - 1) / 2], all[n / 2]),
-            low: all[rank - 1],
-            high: all[n - rank],
+            middle: f64::midpoint(values[(n - 1) / 2], values[n / 2]),
+            low: values[rank - 1],
+            high: values[n - rank],
         })
     }
 
@@ -347,15 +347,15 @@ pub fn pair<A, B>(
     let mut sides: Vec<&mut _> = sides.iter_mut().collect();
     let Ok(samples) = take_turns(&mut sides, budget, is_enough);
     let ratios = Ratios(samples);
-    let all = ratios.logarithms(1);
-    let interval = Interval::of(&all)?;
+    let logarithms = ratios.logarithms(1);
+    let interval = Interval::of(&logarithms)?;
     Some(Pair {
         first_s: ratios.seconds(0),
         second_s: ratios.seconds(1),
         speedup: interval.middle.exp(),
         low: interval.low.exp(),
         high: interval.high.exp(),
-        pairs: all.len(),
+        pairs: logarithms.len(),
     })
 }
 
@@ -397,7 +397,7 @@ pub(super) struct Load(Instant, Option<Ticks>);
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ticks {
     /// All processors, busy or not.
-    all: f64,
+    total: f64,
     /// Busy ticks of all programs.
     busy: f64,
     /// Ticks of this process and of its children that ended.
@@ -420,9 +420,9 @@ impl Load {
 
 fn too_high(before: Ticks, after: Ticks, seconds: f64, threads: usize) -> Option<f64> {
     let cores = |of: fn(Ticks) -> f64| (of(after) - of(before)) / (TICKS * seconds);
-    let others = cores(|ticks| ticks.busy) - cores(|ticks| ticks.own);
-    let left = cores(|ticks| ticks.all) - others;
-    (left < threads as f64 - TOLERATED).then_some(others)
+    let other_load = cores(|ticks| ticks.busy) - cores(|ticks| ticks.own);
+    let left = cores(|ticks| ticks.total) - other_load;
+    (left < threads as f64 - TOLERATED).then_some(other_load)
 }
 
 impl Ticks {
@@ -439,12 +439,12 @@ impl Ticks {
             .split_whitespace()
             .map_while(|n| n.parse().ok())
             .collect();
-        let all: f64 = numbers.get(..8)?.iter().sum();
+        let total: f64 = numbers.get(..8)?.iter().sum();
         let (_, behind) = process.rsplit_once(')')?;
         let own = behind.split_whitespace().skip(11).take(4);
         Some(Self {
-            all,
-            busy: all - numbers[3] - numbers[4],
+            total,
+            busy: total - numbers[3] - numbers[4],
             own: own.map_while(|n| n.parse::<f64>().ok()).sum(),
         })
     }

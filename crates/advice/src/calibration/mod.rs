@@ -294,23 +294,23 @@ impl Calibrated {
             let (first, own, calls) = (first?, own?, f64::from(calls));
             // The first call of another process takes up to this much longer or shorter.
             let ends = [1.0, FIRST_CALLS_DIFFER, 1.0 / FIRST_CALLS_DIFFER];
-            let mut all = speedups;
-            for (speedup, factor) in all.iter_mut().zip(ends) {
+            let mut speedups = speedups;
+            for (speedup, factor) in speedups.iter_mut().zip(ends) {
                 let cpu_ns = calls * estimate.cpu_ns;
                 *speedup = (cpu_ns + first / factor) / (cpu_ns / *speedup + own * factor);
             }
-            let [speedup, low, high] = all;
+            let [speedup, low, high] = speedups;
             let is_known = estimate.nearest.is_none() || answer.choice != Choice::Unsure;
             let choice = match is_known {
                 true => Choice::of(speedup, low, high),
                 false => Choice::Unsure,
             };
-            Some((choice, all))
+            Some((choice, speedups))
         };
         let operations = &self.advice.thresholds().operations;
-        let all = || operations.iter().enumerate().map(against_first);
+        let estimates = || operations.iter().enumerate().map(against_first);
         let speedup = |at: &Option<(Choice, [f64; 3])>| at.map(|(_, [speedup, ..])| speedup);
-        let (at, best) = all().enumerate().max_by(|(_, a), (_, b)| {
+        let (at, best) = estimates().enumerate().max_by(|(_, a), (_, b)| {
             speedup(a)
                 .partial_cmp(&speedup(b))
                 .unwrap_or(Ordering::Equal)
@@ -318,10 +318,10 @@ impl Calibrated {
         let (choice, [_, low, _]) = best?;
         if choice != Choice::Gpu {
             let is_first =
-                all().all(|other| other.is_some_and(|(choice, _)| choice == Choice::Cpu));
+                estimates().all(|other| other.is_some_and(|(choice, _)| choice == Choice::Cpu));
             return is_first.then_some(0);
         }
-        let is_fastest = all().enumerate().all(|(other, estimate)| {
+        let is_fastest = estimates().enumerate().all(|(other, estimate)| {
             other == at || speedup(&estimate).is_some_and(|speedup| speedup <= low)
         });
         is_fastest.then_some(at + 1)

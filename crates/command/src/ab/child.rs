@@ -81,10 +81,10 @@ impl Output {
         // A backtrace may follow.
         let panic = lines.iter().position(|line| line.contains("panicked at"));
         let from = panic.unwrap_or(lines.len().saturating_sub(LINES));
-        let said: Vec<&str> = lines[from..].iter().take(LINES).copied().collect();
-        match said.join(" ") {
-            said if said.is_empty() => how,
-            said => format!("{how}: {}", visible(&said)),
+        let message: Vec<&str> = lines[from..].iter().take(LINES).copied().collect();
+        match message.join(" ") {
+            message if message.is_empty() => how,
+            message => format!("{how}: {}", visible(&message)),
         }
     }
 }
@@ -208,8 +208,8 @@ pub(super) fn takes_turns(executable: &Executable, limit: Duration) -> anyhow::R
         .stderr(Stdio::null());
     let mut child = Child::start_asked(child::without_repository(&mut command), TURNS)?;
     match child.receive(limit) {
-        Ok(said) => Ok(matches!(
-            said,
+        Ok(message) => Ok(matches!(
+            message,
             Some(TurnMessage::Plan {
                 protocol: PROTOCOL,
                 ..

@@ -242,7 +242,7 @@ fn compare_with_itself<'a>(
     mut choose: impl FnMut() -> anyhow::Result<Box<dyn Sampling + 'a>>,
     options: &Options,
 ) -> anyhow::Result<ExitCode> {
-    let mut all = Vec::new();
+    let mut comparisons = Vec::new();
     for number in 1..=times {
         eprintln!("comparison {number} of {times}");
         let folder = results.join(number.to_string());
@@ -255,9 +255,9 @@ fn compare_with_itself<'a>(
         for failure in &comparison.failures {
             eprintln!("error: {}", visible(failure));
         }
-        all.push((comparison, outcome.seconds));
+        comparisons.push((comparison, outcome.seconds));
     }
-    let summary = summary(&all);
+    let summary = summary(&comparisons);
     // First, since the process ends where its output cannot be printed.
     let kept = write_atomic(&results.join("summary.txt"), summary.as_bytes());
     eprintln!(
@@ -266,7 +266,7 @@ fn compare_with_itself<'a>(
     );
     print!("{summary}");
     kept?;
-    let codes = all.iter().map(|(comparison, _)| {
+    let codes = comparisons.iter().map(|(comparison, _)| {
         let fails = !comparison.failures.is_empty() || comparison.count(Verdict::Failed) > 0;
         if fails {
             1
@@ -277,8 +277,8 @@ fn compare_with_itself<'a>(
     Ok(codes.max().unwrap_or(0).into())
 }
 
-fn summary(all: &[Compared]) -> String {
-    let count = |verdict| -> usize { all.iter().map(|(of, _)| of.count(verdict)).sum() };
+fn summary(compared: &[Compared]) -> String {
+    let count = |verdict| -> usize { compared.iter().map(|(of, _)| of.count(verdict)).sum() };
     let [slower, faster, same, unsure] = [
         Verdict::Slower,
         Verdict::Faster,
@@ -288,17 +288,17 @@ fn summary(all: &[Compared]) -> String {
     .map(count);
     let mut text = format!(
         "{}: {} of {} false ({slower} slower, {faster} faster); {same} same, {unsure} unsure.\n",
-        units::counted(all.len(), "comparison"),
+        units::counted(compared.len(), "comparison"),
         slower + faster,
         units::counted(slower + faster + same + unsure, "verdict"),
     );
-    let classes = all.iter().flat_map(|(of, _)| of.classes());
+    let classes = compared.iter().flat_map(|(of, _)| of.classes());
     let classes: BTreeMap<_, _> = classes.map(|class| (class.name(), class)).collect();
     for (name, class) in classes {
-        let resolution = median(all.iter().filter_map(|(of, _)| of.resolution(class)));
+        let resolution = median(compared.iter().filter_map(|(of, _)| of.resolution(class)));
         let resolution = resolution.map_or("unknown".to_owned(), units::percent_fine);
         let takes = CHANGES.map(|change| {
-            let times = all
+            let times = compared
                 .iter()
                 .filter_map(|(of, s)| of.seconds_to_find(change, class, s));
             let seconds = median(times).filter(|seconds| seconds.is_finite());

@@ -128,7 +128,7 @@ impl<'a> Processes<'a> {
         let named_apart = harnesses.iter().any(has_twins);
         let mut benchmarks: Vec<ListedBenchmark> = Vec::new();
         for (side, harnesses) in harnesses.iter().enumerate() {
-            for (of, harness) in harnesses.iter().enumerate() {
+            for (index, harness) in harnesses.iter().enumerate() {
                 let (plain, others): (Vec<&String>, _) =
                     harness.ids.iter().partition(|id| is_plain(id));
                 left_out.extend(others.into_iter().map(|id: &String| {
@@ -151,7 +151,7 @@ impl<'a> Processes<'a> {
                         });
                         benchmarks.len() - 1
                     });
-                    benchmarks[at].of[side] = Some(of);
+                    benchmarks[at].of[side] = Some(index);
                 }
             }
         }
@@ -171,11 +171,11 @@ impl<'a> Processes<'a> {
         option: Option<&str>,
         limit: Duration,
     ) -> anyhow::Result<Option<Output>> {
-        let Some(of) = benchmark.of[side] else {
+        let Some(index) = benchmark.of[side] else {
             return Ok(None);
         };
         self.copies.bring(Some(side))?;
-        let mut command = self.harnesses[side][of].command(&benchmark.own, home);
+        let mut command = self.harnesses[side][index].command(&benchmark.own, home);
         child::output(command.args(option), limit).map(Some)
     }
 
@@ -188,8 +188,8 @@ impl<'a> Processes<'a> {
         for (side, harnesses) in self.harnesses.iter().enumerate() {
             self.copies.bring(Some(side))?;
             let seed = seed();
-            for (of, harness) in harnesses.iter().enumerate() {
-                let mut its = self.benchmarks.iter().filter(|it| it.of[side] == Some(of));
+            for (index, harness) in harnesses.iter().enumerate() {
+                let mut its = (self.benchmarks.iter()).filter(|it| it.of[side] == Some(index));
                 if !its.any(|benchmark| is_wanted(&benchmark.id)) {
                     continue;
                 }
@@ -348,9 +348,9 @@ impl<'a> Processes<'a> {
             units::counted(unreached.len(), "benchmark"),
             slowest.id,
         );
-        let mut all = 0..;
+        let mut positions = 0..;
         let is_reached =
-            |_: &ListedBenchmark| all.next().is_some_and(|at| !unreached.contains(&at));
+            |_: &ListedBenchmark| positions.next().is_some_and(|at| !unreached.contains(&at));
         self.benchmarks.retain(is_reached);
         Some(remark)
     }

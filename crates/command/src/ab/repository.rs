@@ -65,7 +65,7 @@ impl Repository {
     /// Whether it lacks the history before some commits.
     pub(super) fn is_shallow(&self) -> bool {
         let args = ["rev-parse", "--is-shallow-repository"];
-        git_line(git_around(&self.top).args(args)).is_ok_and(|said| said == "true")
+        git_line(git_around(&self.top).args(args)).is_ok_and(|answer| answer == "true")
     }
 
     /// Fills `dir` with the files of `commit`; without one, with the user's committed, changed and new
@@ -206,8 +206,8 @@ impl Repository {
             Some(1) => eprintln!("note: what git could not read above is as in HEAD"),
             _ => bail!("git could not read the work tree ({status}); its message is above"),
         }
-        let all = ["checkout-index", "--all", "--ignore-skip-worktree-bits"];
-        write_files(git_within(dir, dir).args(all))
+        let args = ["checkout-index", "--all", "--ignore-skip-worktree-bits"];
+        write_files(git_within(dir, dir).args(args))
     }
 
     /// The submodule at `path`, if it is checked out.
@@ -327,9 +327,9 @@ fn write_files(git: &mut Command) -> anyhow::Result<()> {
 pub(super) fn git_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let out = command.output().context("git could not be started")?;
     if !out.status.success() {
-        let said = String::from_utf8_lossy(&out.stderr);
-        let said: Vec<&str> = said.split_whitespace().collect();
-        bail!("git: {}", said.join(" "));
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        let words: Vec<&str> = stderr.split_whitespace().collect();
+        bail!("git: {}", words.join(" "));
     }
     Ok(out.stdout)
 }

@@ -337,7 +337,7 @@ pub(super) fn place(sides: &[Version; 2]) -> anyhow::Result<Option<&BuildPlace>>
 pub(super) fn check_names(sides: &[Version; 2], args: &BuildArgs) -> anyhow::Result<()> {
     let [Some(old), Some(new)] = sides.each_ref().map(|side| {
         let workspace = side.source.as_ref()?.workspace.as_ref();
-        Some(workspace.map_or_else(BTreeSet::new, |all| all.selected(args).1))
+        Some(workspace.map_or_else(BTreeSet::new, |workspace| workspace.selected(args).1))
     }) else {
         return Ok(());
     };
@@ -373,9 +373,8 @@ pub(super) fn differences(sides: &mut [Version; 2], args: &BuildArgs) -> Vec<Str
         return Vec::new();
     };
     for (side, source) in sides.iter().zip([old, new]) {
-        let skipped =
-            (source.workspace.iter()).flat_map(|all| all.skipped(args, &side.executables));
-        remarks.extend(skipped);
+        let workspace = source.workspace.iter();
+        remarks.extend(workspace.flat_map(|workspace| workspace.skipped(args, &side.executables)));
     }
     let both = old.deciding.iter().zip(&new.deciding);
     let differ = DECIDING
@@ -407,12 +406,12 @@ pub(super) fn are_equal(sides: &[Version; 2], copies: &Copies) -> anyhow::Result
 /// The remark on equal executables of sides that differ in these files, if they do.
 pub(super) fn equal_but(files: &BTreeSet<String>) -> Option<String> {
     let first = files.first()?;
-    let others = match files.len() {
+    let further = match files.len() {
         1 => String::new(),
         more => format!(" and {}", units::counted(more - 1, "other file")),
     };
     Some(format!(
-        "both sides have equal executables; they differ in {first}{others}, which these may read"
+        "both sides have equal executables; they differ in {first}{further}, which these may read"
     ))
 }
 

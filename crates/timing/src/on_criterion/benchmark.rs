@@ -63,11 +63,11 @@ impl CudaTime {
 
     /// Prints how much of a time on `events-cold` is the clock's own.
     fn say_constant(&self, clock: Clock) -> Result<(), TimingError> {
-        let said = &self.criterion().benchmarks.constant_said;
+        let was_said = &self.criterion().benchmarks.constant_said;
         let Some(empty) = self.empty_kernel().filter(|_| clock == Clock::EventsCold) else {
             return Ok(());
         };
-        if said.replace(true) || self.is_profiling() {
+        if was_said.replace(true) || self.is_profiling() {
             return Ok(());
         }
         let each = |clock| -> Result<f64, TimingError> {

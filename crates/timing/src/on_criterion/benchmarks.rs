@@ -51,7 +51,7 @@ pub(crate) struct Benchmarks {
     last: Cell<Option<(TimedBenchmark, u64)>>,
     /// An iteration of it, counted.
     pub(super) counted: Cell<Iteration>,
-    said: RefCell<Vec<String>>,
+    printed: RefCell<Vec<String>>,
     /// The launches and the constant of a launch when it began.
     pub(super) launches: Cell<CountedLaunches>,
     /// The figures of the last sample on [`Clock::Activity`].
@@ -71,10 +71,10 @@ impl Benchmarks {
 
     /// Prints a line, unless it was printed before.
     pub(crate) fn say(&self, line: String) {
-        let mut said = self.said.borrow_mut();
-        if !said.contains(&line) {
+        let mut printed = self.printed.borrow_mut();
+        if !printed.contains(&line) {
             eprintln!("note: {line}");
-            said.push(line);
+            printed.push(line);
         }
     }
 }

@@ -97,7 +97,7 @@ impl Ledger {
             return Vec::new();
         }
         let root = self.root.take().unwrap_or_else(default_root);
-        let mut said = Vec::new();
+        let mut remarks = Vec::new();
         for folder in results(&root, self.begun, MAX_DEPTH) {
             let Ok(samples) = fs::read(folder.join(NEW).join(SAMPLES)) else {
                 continue;
@@ -109,7 +109,7 @@ impl Ledger {
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
             let before = read(&folder.join(NEW), &samples).and_then(|file| file.clock());
             if let Some(before) = before.filter(|before| *before != clock) {
-                said.push(format!(
+                remarks.push(format!(
                     "{name}: this result was timed on the clock {clock}, the previous one on {before}, but \
                      Criterion compares them"
                 ));
@@ -122,14 +122,14 @@ impl Ledger {
             .map(|_| LONGER);
             let moved = LaunchConstant::of(&json!({"extra": extra}));
             let moved = moved.and_then(|of| LaunchConstant::moved(of.empty_ns));
-            said.extend(moved.map(|moved| format!("{name}: {moved}")));
-            said.extend(write_beside(&folder, &samples, clock, &extra, note).err());
+            remarks.extend(moved.map(|moved| format!("{name}: {moved}")));
+            remarks.extend(write_beside(&folder, &samples, clock, &extra, note).err());
             let no_report = NO_REPORT.to_owned();
-            if cannot_plot && !folder.join("report").exists() && !said.contains(&no_report) {
-                said.push(no_report);
+            if cannot_plot && !folder.join("report").exists() && !remarks.contains(&no_report) {
+                remarks.push(no_report);
             }
         }
-        said
+        remarks
     }
 }
 
@@ -158,8 +158,8 @@ fn write_beside(
     extra: &Map<String, Value>,
     note: Option<&str>,
 ) -> Result<(), String> {
-    let of = digest(samples);
-    let mut fields = json!({"schema": SCHEMA, "clock": clock.name(), "samples": of});
+    let digest = digest(samples);
+    let mut fields = json!({"schema": SCHEMA, "clock": clock.name(), "samples": digest});
     if !extra.is_empty() {
         fields["extra"] = extra.clone().into();
     }

@@ -110,15 +110,15 @@ impl Drop for CudaProfiler {
 
 /// Prints why there is no profile, only once if the reason concerns every benchmark.
 fn say(benchmark: &str, reason: &NoProfile) {
-    static SAID: Mutex<Vec<NoProfile>> = Mutex::new(Vec::new());
+    static PRINTED: Mutex<Vec<NoProfile>> = Mutex::new(Vec::new());
     if !reason.concerns_every_benchmark() {
         eprintln!("\nnote: no profile of {benchmark}: {reason}");
         return;
     }
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if !said.contains(reason) {
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !printed.contains(reason) {
         eprintln!("\nnote: no profile of any benchmark: {reason}");
-        said.push(reason.clone());
+        printed.push(reason.clone());
     }
 }
 

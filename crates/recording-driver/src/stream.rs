@@ -51,7 +51,7 @@ exported! { DRIVER:
         }
         let begun = state.clock.host;
         state.finish(handle);
-        if std::env::var_os(WAITS).is_some_and(|of| of == "streams") {
+        if std::env::var_os(WAITS).is_some_and(|value| value == "streams") {
             std::thread::sleep(Duration::from_nanos(state.clock.host - begun));
         }
         Ok(())

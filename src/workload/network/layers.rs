@@ -72,7 +72,7 @@ impl Network {
     /// Adds a layer. If fused, an embedding becomes part of the next norm.
     pub(crate) fn layer(&mut self, layer: &Layer) -> Result<()> {
         let Layer { kind, x, y } = layer;
-        let [from, to] = [x, y].map(|of| self.values[of.place]);
+        let [from, to] = [x, y].map(|activation| self.values[activation.place]);
         match kind {
             LayerKind::Embed(table) => {
                 let of_tokens = [from.address(), self.in_f32(table)];
@@ -150,10 +150,10 @@ impl Network {
     /// kernel for each step. If no way has this epilogue, more kernels follow, and a note reports it.
     fn linear(&mut self, linear: &Linear, x: Activation, y: Activation) -> Result<()> {
         let (name, fused) = (linear.name, self.fused);
-        let [from, onto] = [x, y].map(|of| self.values[of.place]);
+        let [from, onto] = [x, y].map(|activation| self.values[activation.place]);
         let to = self.values[linear.spare.unwrap_or(y.place)];
         let weights = self.weights(linear, from.format, [y, x]);
-        let [a, c] = [(from, x), (to, y)].map(|(of, like)| self.matrix(&of, like.width));
+        let [a, c] = [(from, x), (to, y)].map(|(tensor, like)| self.matrix(&tensor, like.width));
         // A bias has the type of the values that it is added to.
         let bias = self.parameters(to.format, linear.bias.start);
         let plain = Product {
@@ -232,7 +232,7 @@ impl Network {
         let [queries, keys, values] =
             [0, 1, 2].map(|which| matrix(split.at(which * values_of_each), HEAD));
         let [of_scores, of_results] = [(scores, SEQUENCE), (results, HEAD)]
-            .map(|(of, columns)| matrix(of.address(), columns));
+            .map(|(tensor, columns)| matrix(tensor.address(), columns));
         let count = self.rows / SEQUENCE * HEADS;
         self.multiply("scores", [queries, keys.t(), of_scores], count)?;
         let rows = scores.len / SEQUENCE;
@@ -267,7 +267,7 @@ impl Network {
         let (model, gpu) = (self.model.clone(), self.gpu.clone());
         self.phase = "backward";
         for ((linear, x, y), [of_weights, of_inputs]) in model.linears().rev().zip(names) {
-            let [of_x, of_y] = [x, y].map(|of| self.of_values[of.place]);
+            let [of_x, of_y] = [x, y].map(|activation| self.of_values[activation.place]);
             let sums = Sums {
                 width: y.width,
                 to: gradients.at(linear.bias.start),

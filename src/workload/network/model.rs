@@ -258,7 +258,7 @@ impl RowCost {
     pub(crate) fn backward(&mut self, model: &Model) {
         for (_, x, y) in model.linears() {
             let product = 2 * x.width * y.width;
-            let [of_x, of_y] = [x, y].map(|of| of.width * self.element);
+            let [of_x, of_y] = [x, y].map(|activation| activation.width * self.element);
             // The gradient of the weights, and of the bias, fused with the derivative of ReLU.
             self.add(product, of_x + of_y, 1);
             if !(self.fused && y.relu()) {

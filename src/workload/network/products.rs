@@ -113,7 +113,7 @@ fn tried(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> (u
 pub(crate) struct Products {
     pub(crate) threads: Threads,
     /// The network, for the names of choices.
-    of: &'static str,
+    network: &'static str,
     /// By the name of the product, which several layers may share.
     plans: Vec<(&'static str, ProductPlan)>,
     /// For copies of transposed operands.
@@ -121,10 +121,10 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    pub(crate) fn new(threads: Threads, of: &'static str) -> Self {
+    pub(crate) fn new(threads: Threads, network: &'static str) -> Self {
         Self {
             threads,
-            of,
+            network,
             plans: Vec::new(),
             spare: Vec::new(),
         }
@@ -157,9 +157,9 @@ impl Products {
         let copies = transposed.map(|x| x.len()).sum::<usize>();
         self.spare.resize(copies.max(self.spare.len()), f32::NAN);
         let (threads, spare, count) = (&self.threads, &mut self.spare, self.threads.count());
-        let (of, m, n, k) = (self.of, a.nrows(), b.ncols(), a.ncols());
+        let (network, m, n, k) = (self.network, a.nrows(), b.ncols(), a.ncols());
         let choice =
-            format!("{name} of {of}, {m} x {n} x {k}, on the CPU, {count} threads at most");
+            format!("{name} of {network}, {m} x {n} x {k}, on the CPU, {count} threads at most");
         let plans = plans(&a, &b, count);
         let (rows, terms) = tried(&a, &b, count);
         let (a, b) = (a.slice(s![..rows, ..terms]), b.slice(s![..terms, ..]));

@@ -83,22 +83,22 @@ pub(super) fn candidates(
         return Ok(Vec::new());
     }
     let most = most_shared_memory(gpu)?;
-    let launch = |of: &FewRows| Ok((of.to_string(), of.launch(gpu, product, shape)?));
-    let kernels = for_rows(shape.m).filter(|of| of.shared_bytes() <= most);
+    let launch = |kernel: &FewRows| Ok((kernel.to_string(), kernel.launch(gpu, product, shape)?));
+    let kernels = for_rows(shape.m).filter(|kernel| kernel.shared_bytes() <= most);
     kernels.map(launch).collect()
 }
 
 /// The kernels for the fewest rows that are at least `m`.
 fn for_rows(m: usize) -> impl Iterator<Item = &'static FewRows> {
-    let enough = KERNELS.iter().filter(|of| of.rows as usize >= m);
-    let rows = enough.map(|of| of.rows).min();
-    KERNELS.iter().filter(move |of| Some(of.rows) == rows)
+    let enough = KERNELS.iter().filter(|kernel| kernel.rows as usize >= m);
+    let rows = enough.map(|kernel| kernel.rows).min();
+    (KERNELS.iter()).filter(move |kernel| Some(kernel.rows) == rows)
 }
 
 fn fits(product: &Product, shape: Shape) -> bool {
-    let whole = |of: &Matrix| {
-        let in_fours = of.address.is_multiple_of(16) && of.columns.is_multiple_of(FOUR);
-        of.format == Format::F32 && !of.transposed && of.pitch == of.columns && in_fours
+    let whole = |m: &Matrix| {
+        let in_fours = m.address.is_multiple_of(16) && m.columns.is_multiple_of(FOUR);
+        m.format == Format::F32 && !m.transposed && m.pitch == m.columns && in_fours
     };
     let extra = [product.bias, product.added];
     let alone = product.factor == 1.0 && !product.relu && extra.iter().all(Option::is_none);

@@ -181,7 +181,7 @@ pub(crate) fn of_layer(
 ) -> Result<Vec<(String, Launch)>, RoutineError> {
     let Product { a, b, c, .. } = product;
     let (bias, added) = (product.bias.unwrap_or(0), product.added.unwrap_or(0));
-    let plain = [a, b, c].iter().all(|of| of.format == Format::F32) && shape.batch == 1;
+    let plain = [a, b, c].iter().all(|matrix| matrix.format == Format::F32) && shape.batch == 1;
     let rows = !a.transposed && b.transposed;
     let addresses = [a.address, b.address, c.address, bias, added];
     let aligned = addresses.iter().all(|address| address.is_multiple_of(16));

@@ -247,7 +247,7 @@ impl Executable {
     pub(super) fn is_of(&self, package: &str) -> bool {
         self.name
             .split_once('/')
-            .is_some_and(|(of, _)| of == package)
+            .is_some_and(|(owner, _)| owner == package)
     }
 
     /// Links it in the order of this seed, which goes to the folder of the results, `home`; or else has its

@@ -91,7 +91,7 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
     let mark = |answer: &GroupAnswer| {
         let grade = answer.trust.grade();
         let mut rare = marks.iter().filter(|(.., marked)| is_rare(*marked));
-        rare.find(|(of, ..)| *of == grade)
+        rare.find(|(other, ..)| *other == grade)
             .map_or("", |(_, mark, ..)| mark)
     };
     let note = |(_, mark, words, marked): &(Grade, &str, &str, usize)| match *marked {

@@ -121,7 +121,7 @@ impl Ledger {
                 .filter(|(before, after)| is_longer(*after, *before)))
             .map(|_| LONGER);
             let moved = LaunchConstant::of(&json!({"extra": extra}));
-            let moved = moved.and_then(|of| LaunchConstant::moved(of.empty_ns));
+            let moved = moved.and_then(|constant| LaunchConstant::moved(constant.empty_ns));
             remarks.extend(moved.map(|moved| format!("{name}: {moved}")));
             remarks.extend(write_beside(&folder, &samples, clock, &extra, note).err());
             let no_report = NO_REPORT.to_owned();
@@ -185,10 +185,10 @@ fn figures(taken: &[Taken]) -> Map<String, Value> {
     let mut next = (taken.iter()).filter(|next| next.launches != launches);
     let probed_after = next.clone().find_map(|next| next.launches.probe_ns);
     let after = next.find_map(|next| next.launches.empty_ns.filter(|_| next.clock == clock));
-    let graphs = |of: Enqueued| Some(of.graphs).filter(|graphs| *graphs > 0);
+    let graphs = |enqueued: Enqueued| Some(enqueued.graphs).filter(|graphs| *graphs > 0);
     let enqueued = launches.enqueued.filter(|_| launches.empty_ns.is_some());
     let figures = [
-        (LAUNCHES, enqueued.map(|of| of.launches.into())),
+        (LAUNCHES, enqueued.map(|enqueued| enqueued.launches.into())),
         (GRAPHS, enqueued.and_then(graphs).map(f64::from)),
         (EMPTY_KERNEL[0], launches.empty_ns),
         (

@@ -188,9 +188,9 @@ pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswe
             && !pairs.any(|pair| results(asked, pair).iter().any(later));
         // Each division of the work among several GPUs is a question of its own.
         let of_several = machine.group(&asked.group).map(Group::baseline) == Some(Device::Gpu);
-        let question = |of: &RunAnswer| {
-            let gpu = Some(of.asked.gpu.clone()).filter(|_| of_several);
-            (of.asked.question, of.asked.gpu_machine.clone(), gpu)
+        let question = |answer: &RunAnswer| {
+            let gpu = Some(answer.asked.gpu.clone()).filter(|_| of_several);
+            (answer.asked.question, answer.asked.gpu_machine.clone(), gpu)
         };
         let of_group = confirmed.entry(&*asked.group).or_default();
         let is_new = !(of_group.iter()).any(|other| question(other) == question(&answer));
@@ -207,7 +207,7 @@ pub fn with_confirmed_times(mut machine: MachineResults) -> MachineResults {
     let mut times: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     for (run, asked) in machine
         .confirmations()
-        .flat_map(|(run, all)| all.iter().map(move |asked| (run, asked)))
+        .flat_map(|(run, answers)| answers.iter().map(move |asked| (run, asked)))
     {
         for pair in asked.processes.iter().flatten() {
             let row = (

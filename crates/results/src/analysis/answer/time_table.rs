@@ -183,8 +183,8 @@ fn up_to_a_common_size(processes: &mut Vec<Vec<Gap>>) {
     let mut sizes: Vec<f64> = processes.iter().flatten().map(|gap| gap.size).collect();
     sizes.sort_by(f64::total_cmp);
     let mut sizes = sizes.chunk_by(|a, b| a == b);
-    let enough = sizes.rfind(|of| of.len() >= FEWEST_PROCESSES);
-    let largest = enough.map_or(0.0, |of| of[0]);
+    let enough = sizes.rfind(|size| size.len() >= FEWEST_PROCESSES);
+    let largest = enough.map_or(0.0, |size| size[0]);
     for gaps in &mut *processes {
         gaps.retain(|gap| gap.size <= largest);
     }

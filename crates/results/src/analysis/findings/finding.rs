@@ -143,11 +143,11 @@ pub fn gains(findings: &[Finding]) -> BTreeMap<Technique, Vec<(&Finding, &Gain)>
         let of_technique = gains.entry(gain.technique).or_default();
         of_technique.push((finding, gain));
     }
-    for all in gains.values_mut() {
-        all.sort_by(|a, b| b.1.factor.total_cmp(&a.1.factor));
+    for of_technique in gains.values_mut() {
+        of_technique.sort_by(|a, b| b.1.factor.total_cmp(&a.1.factor));
         // One per group: if a technique was tried in several ways, the best of them.
         let mut seen = BTreeSet::new();
-        all.retain(|(finding, _)| seen.insert(&finding.group));
+        of_technique.retain(|(finding, _)| seen.insert(&finding.group));
     }
     gains
 }

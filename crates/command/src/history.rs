@@ -121,6 +121,16 @@ pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     for line in history.text().lines() {
         println!("{indent}{line}");
     }
+    Ok(ExitCode::from(suspected(args, &history, &runs, indent)?))
+}
+
+/// Prints how to confirm the changes that are suspected in the newest run, or confirms them, and returns the exit code.
+fn suspected(
+    args: &HistoryArgs,
+    history: &History,
+    runs: &[&[KeptRun]],
+    indent: &str,
+) -> anyhow::Result<u8> {
     let fails = u8::from(history.fails(args.fail_on));
     let mut code = if args.confirm { 0 } else { fails };
     for ((good, bad), ids) in history.suspected() {
@@ -153,7 +163,7 @@ pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
             code = code.max(confirm(args, good, bad, &filter)?);
         }
     }
-    Ok(ExitCode::from(code))
+    Ok(code)
 }
 
 /// Runs `crossover ab` on the benchmarks of a suspected change, and returns its exit code.

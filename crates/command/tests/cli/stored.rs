@@ -222,7 +222,7 @@ pub(crate) fn another_name_changes_no_answer() {
     assert_eq!(old, new);
     for path in files(before.folder.path()) {
         let name = path.strip_prefix(&before.folder).expect("it is inside");
-        let name = name.to_str().expect("a name in UTF-8");
+        let name = &name.to_str().expect("a name in UTF-8").replace('\\', "/");
         let group = name.strip_prefix("groups/");
         let group = group.and_then(|it| it.strip_suffix(".html"));
         let page = group.map(|group| format!("groups/{}.html", marked(group)));

@@ -12,7 +12,7 @@ use crossover_results::store::baseline::{Baseline, BaselineSource};
 use crossover_results::store::layout::baselines;
 use crossover_results::store::whole_file::{try_to_replace, write_atomic};
 
-use crate::ab::Workspace;
+use crate::ab::executable::Workspace;
 use crate::{number, path_in};
 
 /// Compare two stored baselines: faster, slower, same, unsure, new, gone or unreadable

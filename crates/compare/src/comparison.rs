@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::case::LaunchSlope;
 use crate::constant::{self, LaunchesOfProcess};
 use crate::evidence::Drift;
-use crate::forms::by_text;
-use crate::rows::{self, BenchmarkRow, OTHER_WORK};
+use crate::rows::{self, BenchmarkRow, OTHER_WORK, by_text};
 use crate::verdict::{Options, Verdict};
 use crate::{environment, judge};
+use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::Baseline;
 use crossover_words::Clock;
 
@@ -233,6 +233,46 @@ impl Comparison {
             return 1;
         }
         2 * u8::from(self.rows.iter().all(|r| r.judgement.is_none()))
+    }
+}
+
+impl Comparison {
+    /// The classes of the benchmarks that could be compared.
+    pub fn classes(&self) -> impl Iterator<Item = &Drift> {
+        self.drifts.iter()
+    }
+
+    /// The change that is found in the typical benchmark of a class with 95 % probability, as a
+    /// fraction.
+    pub fn resolution(&self, class: &Drift) -> Option<f64> {
+        // A benchmark that was not run to the end may have changed by more than its resolution.
+        let is_complete = |row: &&BenchmarkRow| {
+            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
+            self.options.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
+        };
+        let complete = self.of_class(class).filter(is_complete);
+        let resolutions = complete.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
+        median(resolutions).filter(|resolution| resolution.is_finite())
+    }
+
+    /// The time after which a change is found with 95 % probability in the typical benchmark of a class,
+    /// if a pair of processes of a benchmark takes these `seconds`; infinite where no number of pairs
+    /// would do.
+    pub fn seconds_to_find(
+        &self,
+        change: f64,
+        class: &Drift,
+        seconds: &BTreeMap<String, f64>,
+    ) -> Option<f64> {
+        let of_row = |row: &BenchmarkRow| {
+            let pairs = row.judgement?.pairs_to_find(change, self.options.screened);
+            Some(pairs * seconds.get(&row.id)?)
+        };
+        median(self.of_class(class).filter_map(of_row))
+    }
+
+    fn of_class<'a>(&'a self, class: &'a Drift) -> impl Iterator<Item = &'a BenchmarkRow> {
+        self.rows.iter().filter(|row| row.is_of(class))
     }
 }
 

@@ -13,8 +13,7 @@ use crossover_words::units::{change, counted, number, size, time, time_fine};
 
 use crate::comparison::{Comparison, FailOn};
 use crate::judge::Judgement;
-use crate::rows::BenchmarkRow;
-use crate::show::VERDICTS;
+use crate::rows::{BenchmarkRow, by_text};
 use crate::verdict::{CHANGE_ERROR, Layout, SAME_ERROR, Verdict};
 
 /// Columns that a narrow terminal lacks, the first one first.
@@ -155,7 +154,7 @@ const SCHEMA: u32 = 1;
 impl Comparison {
     /// The comparison as JSON, described in `docs/comparing.md`.
     pub fn json(&self, fail_on: FailOn) -> String {
-        let counts = VERDICTS.map(|verdict| (verdict.to_string(), self.count(verdict)));
+        let counts = Verdict::ALL.map(|verdict| (verdict.to_string(), self.count(verdict)));
         let classes = self.drifts.iter().map(|drift| {
             json!({
                 "class": drift.name(),
@@ -429,19 +428,6 @@ pub(super) fn more_pairs(judgement: &Judgement) -> String {
         n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
         _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
     }
-}
-
-/// A line for each text, with its benchmark or the number of its benchmarks.
-pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
-    let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (id, text) in texts {
-        ids.entry(text).or_default().push(id);
-    }
-    let line = |(text, ids): (String, Vec<&str>)| match ids[..] {
-        [id] => format!("{id}: {text}"),
-        _ => format!("{} benchmarks: {text}", ids.len()),
-    };
-    ids.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

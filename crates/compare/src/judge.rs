@@ -1,19 +1,12 @@
-//! From medians to verdicts, with one error rate for many benchmarks and for repeated analyses. The power of a
-//! comparison on this machine: the resolution of a class, and the pairs that a change takes.
-
-use std::collections::BTreeMap;
-
-use crossover_results::statistics::median::median;
+//! From medians to verdicts, with one error rate for many benchmarks and for repeated analyses.
 
 use crate::case::Case;
-use crate::comparison::Comparison;
 use crate::constant;
 use crate::estimate::Estimate;
 use crate::evidence::{
     CaseEvidence, ChangeEvidence, Drift, FIRST_ANALYSIS, evidence, in_doubt, last_analysis,
     next_analysis,
 };
-use crate::rows::BenchmarkRow;
 use crate::verdict::{CHANGE_ERROR, Options, SAME_ERROR, Verdict};
 
 /// Ratio and interval of one benchmark.
@@ -247,50 +240,10 @@ fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
     error * chosen.max(1) as f64 / tested.max(1) as f64
 }
 
-impl Comparison {
-    /// The classes of the benchmarks that could be compared.
-    pub fn classes(&self) -> impl Iterator<Item = &Drift> {
-        self.drifts.iter()
-    }
-
-    /// The change that is found in the typical benchmark of a class with 95 % probability, as a
-    /// fraction.
-    pub fn resolution(&self, class: &Drift) -> Option<f64> {
-        // A benchmark that was not run to the end may have changed by more than its resolution.
-        let is_complete = |row: &&BenchmarkRow| {
-            let confirmed = row.judgement.map_or(0, |judgement| judgement.confirmed);
-            self.options.screened == 0 || confirmed > 0 || row.verdict != Verdict::Unsure
-        };
-        let complete = self.of_class(class).filter(is_complete);
-        let resolutions = complete.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
-        median(resolutions).filter(|resolution| resolution.is_finite())
-    }
-
-    /// The time after which a change is found with 95 % probability in the typical benchmark of a class,
-    /// if a pair of processes of a benchmark takes these `seconds`; infinite where no number of pairs
-    /// would do.
-    pub fn seconds_to_find(
-        &self,
-        change: f64,
-        class: &Drift,
-        seconds: &BTreeMap<String, f64>,
-    ) -> Option<f64> {
-        let of_row = |row: &BenchmarkRow| {
-            let pairs = row.judgement?.pairs_to_find(change, self.options.screened);
-            Some(pairs * seconds.get(&row.id)?)
-        };
-        median(self.of_class(class).filter_map(of_row))
-    }
-
-    fn of_class<'a>(&'a self, class: &'a Drift) -> impl Iterator<Item = &'a BenchmarkRow> {
-        self.rows.iter().filter(|row| row.is_of(class))
-    }
-}
-
 impl Judgement {
     /// About as many pairs of processes as find a change with 95 % probability: the resolution falls with
     /// the square root of their number.
-    fn pairs_to_find(&self, change: f64, screened: usize) -> f64 {
+    pub(crate) fn pairs_to_find(&self, change: f64, screened: usize) -> f64 {
         let ratio = self.resolution.ln_1p() / change.ln_1p();
         let tested = (self.resolved_by as f64 * ratio.powi(2)).ceil();
         if !tested.is_finite() {

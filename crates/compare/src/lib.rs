@@ -9,7 +9,7 @@
 //!   learn                 for each class: Case -> MeanSquare -> Hypothesis -> DriftModel (`drift`)
 //!   estimate              for some pairs of a case: an Estimate with one or two Distributions
 //!   evidence              CaseEvidence: all pairs, and the best of the planned analyses
-//!   judge                 Judged: one error rate for all; its interval is the Judgement. The power of the comparison
+//!   judge                 Judged: one error rate for all; its interval is the Judgement
 //!   rows, environment     the judged BenchmarkRow, and differences between the machines
 //! Comparison
 //!   show                  sentences

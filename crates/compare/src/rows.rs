@@ -1,5 +1,6 @@
 //! The benchmarks of two sides, matched by id: the row that is shown, and the samples to judge it by.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use crate::case::{Case, FEWEST_SAMPLES, Launching, Median, RunPair, step, tick};
@@ -442,6 +443,19 @@ fn without_unlike(pairs: &mut Vec<Sides<'_>>) -> Option<String> {
 /// The median over the runs, because one run may be an outlier.
 fn centre<'a>(runs: impl Iterator<Item = &'a Sampled>, options: &Options) -> Option<f64> {
     median(runs.filter_map(|run| options.location.of(&run.ns)))
+}
+
+/// A line for each text, with its benchmark or the number of its benchmarks.
+pub(super) fn by_text<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (id, text) in texts {
+        ids.entry(text).or_default().push(id);
+    }
+    let line = |(text, ids): (String, Vec<&str>)| match ids[..] {
+        [id] => format!("{id}: {text}"),
+        _ => format!("{} benchmarks: {text}", ids.len()),
+    };
+    ids.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

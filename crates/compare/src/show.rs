@@ -3,25 +3,14 @@
 use crate::case::LaunchSlope;
 use crate::comparison::Comparison;
 use crate::evidence::Drift;
-use crate::forms::{by_text, more_pairs, ratio_and_interval};
+use crate::forms::{more_pairs, ratio_and_interval};
 use crate::judge::Judgement;
-use crate::rows::BenchmarkRow;
+use crate::rows::{BenchmarkRow, by_text};
 use crate::verdict::{CHANGE_ERROR, Layout, Location, Verdict};
 use crossover_results::statistics::median::median;
 use crossover_words::Clock;
 use crossover_words::text::visible;
 use crossover_words::units::{counted, percent_fine};
-
-pub(super) const VERDICTS: [Verdict; 8] = [
-    Verdict::Failed,
-    Verdict::Unreadable,
-    Verdict::Slower,
-    Verdict::Faster,
-    Verdict::Unsure,
-    Verdict::Same,
-    Verdict::Gone,
-    Verdict::New,
-];
 
 /// A resolution beyond this has no figure.
 const LARGEST_RESOLUTION: f64 = 0.5;
@@ -37,7 +26,7 @@ impl Comparison {
              nothing was run (--run-equal runs them)"
                 .to_owned();
         }
-        let counts = VERDICTS.map(|verdict| (verdict, self.count(verdict)));
+        let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
         let counts = Vec::from_iter(counts.map(|(verdict, count)| format!("{count} {verdict}")));
         if counts.is_empty() {

@@ -121,6 +121,20 @@ pub enum Verdict {
     New,
 }
 
+impl Verdict {
+    /// Each, in the order of the tables.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Failed,
+        Self::Unreadable,
+        Self::Slower,
+        Self::Faster,
+        Self::Unsure,
+        Self::Same,
+        Self::Gone,
+        Self::New,
+    ];
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

@@ -12,6 +12,8 @@ use cudarc::driver::CudaStream;
 
 use crate::absence::Absence;
 use crate::cuda_error::CudaError;
+#[cfg(feature = "profiler")]
+use crate::device::Wait;
 use crate::device::{ClockedDevice, Iteration, Sample, devices_beside};
 use crate::error::{BoxError, TimingError};
 use crate::events::measure_step_ns;
@@ -58,9 +60,6 @@ struct Inner {
     #[cfg(feature = "profiler")]
     own_wait: RefCell<Option<Wait>>,
 }
-
-#[cfg(feature = "profiler")]
-pub(crate) type Wait = Rc<dyn Fn() -> Result<(), TimingError>>;
 
 impl fmt::Debug for CudaTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

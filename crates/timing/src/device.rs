@@ -2,6 +2,8 @@
 //! the CUDA calls of a measurement, which `sequence` puts in order.
 
 use std::cell::{Cell, RefCell};
+#[cfg(feature = "profiler")]
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +180,10 @@ impl Iteration {
 
 /// A routine, as the clocks take it.
 pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
+
+/// A wait for work that was launched on another thread.
+#[cfg(feature = "profiler")]
+pub(crate) type Wait = Rc<dyn Fn() -> Result<(), TimingError>>;
 
 /// The [`Timeline`] that makes the CUDA calls.
 pub(super) struct Window<'a> {

@@ -9,11 +9,11 @@ use crate::device::Gpu;
 use crate::device::kernel::Source;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::nested_sine::problem::{ACCURATE, NestedSine, PASSES, POISON, POISON_BYTE};
-use crate::workload::prepare::end_to_end::{self, cut};
-use crate::workload::prepare::{
-    Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages, kernels,
+use crate::workload::nested_sine::problem::{
+    ACCURATE, NESTED_SINE, NestedSine, PASSES, POISON, POISON_BYTE,
 };
+use crate::workload::prepare::end_to_end::{self, cut};
+use crate::workload::prepare::{Buffers, Device, EndToEnd, HostMemory, Prepared, Stage, Stages};
 use crate::workload::routine::{Candidates, Result, Routine, RoutineError};
 
 const PASS: Kernel = Kernel {
@@ -166,9 +166,6 @@ unsafe impl EndToEnd for NestedSine {
         cut(self.len(), pieces).map(stage).collect()
     }
 }
-
-/// The kernels.
-pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
 
 /// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;

@@ -7,10 +7,10 @@ mod problem;
 
 pub use crossover_arithmetic::Isa;
 pub(super) use gpu::FUSED;
-pub use gpu::NESTED_SINE;
 pub(super) use problem::POISON;
 pub use problem::{
-    NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel, cost_vector,
+    NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
+    cost_vector,
 };
 
 #[cfg(test)]

@@ -13,9 +13,11 @@ use crossover_arithmetic::sine;
 
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
-use crate::workload::nested_sine::gpu::NESTED_SINE;
-use crate::workload::prepare::{in_blocks, seed};
+use crate::workload::prepare::{in_blocks, kernels, seed};
 use crate::workload::routine::{Workload, visit_numbers};
+
+/// The kernels.
+pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;

@@ -9,9 +9,9 @@ use rayon::prelude::*;
 use crate::model::Verified;
 use crate::workload::network::model::{Layer, LayerKind, Linear, Model};
 use crate::workload::network::operations::{
-    add_bias, add_with_bias, attention, embed, layer_norm, relu_backward, sum_rows, transpose,
+    add_bias, add_with_bias, attention, embed, layer_norm, relu_backward, sum_rows,
 };
-use crate::workload::network::products::{Products, matrix, matrix_mut};
+use crate::workload::network::products::{Products, matrix, matrix_mut, transpose};
 use crate::workload::routine::{Result, Routine};
 
 /// A network with its activations.

@@ -4,9 +4,7 @@ use std::cell::RefCell;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
-use crossover_arithmetic::rows::{
-    LINE, bias_of_rows, columns_as_rows, sums_of_columns, where_positive,
-};
+use crossover_arithmetic::rows::{bias_of_rows, sums_of_columns, where_positive};
 
 use crate::workload::network::model::{EPSILON, HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 use crate::workload::network::products::{matrix, matrix_mut};
@@ -42,15 +40,6 @@ pub(crate) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
     let tasks = sums.chunks_mut(COLUMNS).enumerate();
     threads.each(tasks.collect(), |(at, sums)| {
         sums_of_columns(rows, width, at * COLUMNS, sums);
-    });
-}
-
-/// The transposed of a row-major matrix with this number of columns.
-pub(crate) fn transpose(threads: &Threads, from: &[f32], columns: usize, to: &mut [f32]) {
-    let height = from.len() / columns;
-    let tasks = to.chunks_mut(LINE * height).enumerate();
-    threads.each(tasks.collect(), |(at, rows)| {
-        columns_as_rows(from, columns, at * LINE, rows, height);
     });
 }
 

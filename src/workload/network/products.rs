@@ -4,7 +4,8 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 
-use crate::workload::network::operations::transpose;
+use crossover_arithmetic::rows::{LINE, columns_as_rows};
+
 use crate::workload::prepare::{Threads, choose};
 use crate::workload::product::{CpuPlan, LONG, Shape, candidates};
 
@@ -16,6 +17,15 @@ pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
 /// Values as a row-major matrix of `columns` columns, to write to.
 pub(crate) fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_, f32> {
     ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
+}
+
+/// The transpose of a row-major matrix with this number of columns.
+pub(crate) fn transpose(threads: &Threads, from: &[f32], columns: usize, to: &mut [f32]) {
+    let height = from.len() / columns;
+    let tasks = to.chunks_mut(LINE * height).enumerate();
+    threads.each(tasks.collect(), |(at, rows)| {
+        columns_as_rows(from, columns, at * LINE, rows, height);
+    });
 }
 
 /// A matrix in row-major order: the matrix itself, or a copy at the start of `spare`; and the rest of

@@ -9,11 +9,11 @@ mod grid;
 mod shape;
 mod tile;
 
-pub use cpu::Element;
 pub(crate) use cpu::{CpuPlan, LONG, PER_THREAD, candidates, products};
 pub(crate) use cublas::{CUBLAS_WORKSPACE, Workspace};
 pub(crate) use few_rows::FEW_ROWS;
 pub(crate) use gpu::{GpuPlan, fastest};
+pub use grid::Element;
 pub(crate) use grid::{Library, loops};
 pub use shape::Shape;
 pub(crate) use shape::{FP8_SCALE, Matrix, Product, properties};

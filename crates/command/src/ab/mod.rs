@@ -6,7 +6,8 @@
 pub(crate) mod bundle;
 mod bundled;
 mod child;
-mod executable;
+mod driven;
+pub(crate) mod executable;
 mod layout;
 mod linker;
 mod pairs;
@@ -43,7 +44,7 @@ use crossover_words::units;
 use crate::compare::VerdictArgs;
 use crate::number;
 
-pub(crate) use crate::ab::executable::{Workspace, record};
+pub(crate) use crate::ab::executable::record;
 
 /// The sides, in the names of runs.
 const NAMES: [char; 2] = ['a', 'b'];

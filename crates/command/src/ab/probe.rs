@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::bail;
 
 use crate::ab::Args;
-use crate::ab::child::{self, Output, RESULT, takes_turns};
+use crate::ab::child::{self, Output, RESULT};
+use crate::ab::driven::takes_turns;
 use crate::ab::executable::Executable;
 use crate::ab::pairs::Sampling;
 use crate::ab::processes::{Harness, Processes, SELECTS_NOTHING, pattern};

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::ab::Args;
-use crate::ab::child::{Driven, Pause};
+use crate::ab::driven::{Driven, Pause};
 use crate::ab::executable::{Executable, keep_slow_orders, most_pairs};
 use crate::ab::layout::seed;
 use crate::ab::pairs::{Outcome, Pair, Sampling};

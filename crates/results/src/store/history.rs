@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::export::file_name;
 use crate::model::environment::Environment;
 use crate::statistics::positive;
-use crate::store::layout::paths_in;
+use crate::store::layout::{is_temporary, paths_in};
 use crate::store::machine_record::{is_named, unpacked, write};
 use crate::store::sampled::Sampled;
-use crate::store::whole_file::{FileError, Unreadable, is_temporary, of_schema, read_bytes};
+use crate::store::whole_file::{FileError, Unreadable, of_schema, read_bytes};
 use crossover_words::Clock;
 
 /// Version of the form.

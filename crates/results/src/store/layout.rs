@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
-use crate::store::whole_file::is_temporary;
-
 /// The baseline that Criterion writes in every run.
 pub const NEW: &str = "new";
 
@@ -27,6 +25,11 @@ const EARLIER: &str = ".earlier-";
 
 /// Prefix of temporary files.
 pub(crate) use crossover_words::files::TEMPORARY;
+
+/// Whether this is the name of a file that is being written.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
+}
 
 /// Criterion's folder beside the baselines: how the newest result differs from the one before.
 pub const CHANGE: &str = "change";

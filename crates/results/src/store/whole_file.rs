@@ -12,7 +12,7 @@ use serde_json::Value;
 use crossover_words::files::{self, check_schema, replace};
 use crossover_words::text::{is_plain, visible};
 
-use crate::store::layout::{CHANGE, ESTIMATES, REPORT, SAMPLE, TEMPORARY};
+use crate::store::layout::{CHANGE, ESTIMATES, REPORT, SAMPLE, TEMPORARY, is_temporary};
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -137,11 +137,6 @@ fn with_remedy(error: io::Error) -> io::Error {
         (kind, Some((why, _))) => io::Error::new(kind, why),
         _ => error,
     }
-}
-
-/// Whether this is the name of a file that is being written.
-pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
 
 /// Removes unfinished files under `root` of a process that was killed or had a full disk, and the empty

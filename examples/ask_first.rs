@@ -39,7 +39,7 @@ enum Executor {
     Gpu,
 }
 
-/// What decides.
+/// The source of the decisions.
 enum Basis {
     /// The three ways of this program, timed on this machine.
     Calibration(Calibrated),

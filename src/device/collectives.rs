@@ -124,7 +124,7 @@ impl Collectives {
     }
 }
 
-/// What NCCL's start comes to.
+/// Waits for NCCL to start, for at most `limit`.
 ///
 /// # Errors
 /// NCCL's; a signal, and that it takes longer than `limit`.

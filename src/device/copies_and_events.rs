@@ -1,5 +1,5 @@
 //! Calls on streams, events and pinned memory, as cudarc makes them, with errors that name
-//! CUDA's call. Pinned memory is used again.
+//! CUDA's call. Released pinned memory is kept for the next use.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;

@@ -66,7 +66,7 @@ pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     others: Vec<Arc<CudaStream>>,
-    /// Where the machine has several NUMA nodes.
+    /// The NUMA nodes; `None` if the machine has only one.
     nodes: Option<Nodes>,
     blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
     /// The devices beside it, by the settings of the run.

@@ -1,5 +1,5 @@
-//! Kernel sources: compiled by NVRTC, loaded, and as machine code shared between the processes of a run, because
-//! NVRTC takes seconds for some sources.
+//! Kernel sources, compiled by NVRTC and loaded. The processes of a run share the machine code, because NVRTC takes
+//! seconds for some sources.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -23,7 +23,7 @@ use crate::suite::sampler::{SampleSeries, Sampler};
 use crate::suite::sampling_plan::{Pace, Sampling};
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, LaunchState, catch_panic};
-use crate::workload::devices::LaunchProbe;
+use crate::workload::devices::LaunchRequest;
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::curves::Benchmark;
 use crossover_results::store::folder::BenchmarkFolder;
@@ -343,7 +343,7 @@ impl<'a> Bench<'a> {
         let inputs = self.checksums(&prepared.code)?;
         let several = self.group.on_several;
         let probes = (self.row.is_gpu() && saves && plan.is_timed_by_a_clock()).then_some(several);
-        let shortened = || (self.run.machine).launches(several, LaunchProbe::Shorten);
+        let shortened = || (self.run.machine).probe_launches(several, LaunchRequest::Shorten);
         let launches =
             probes.map_or(Ok(None), |_| (self.spent).on(Activity::Launches, shortened))?;
         let empty_before_ns = self.launch_constant(prepared.code.clock);

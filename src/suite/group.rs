@@ -261,7 +261,7 @@ pub struct AnyGroup {
     pub(super) verified_by_tests: bool,
     /// Whether it needs more devices than one.
     pub(super) on_several: bool,
-    /// Whether these may be of a process each.
+    /// Whether each of these devices may belong to a process of its own.
     pub(super) in_processes: bool,
 }
 

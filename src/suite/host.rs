@@ -1,7 +1,7 @@
 //! The machine as the suite uses it. Its GPU is probed without a context, opened when first
 //! needed, and lost for good after an error that poisons the context. The launches of its process are kept
-//! short: kernels on many streams make all of them longer until a second context was made, and a row must not
-//! depend on the rows before it.
+//! short: after kernels on many streams all launches take longer until the process makes a second context, and a row
+//! must not depend on the rows before it.
 
 use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::rc::Rc;
@@ -26,7 +26,7 @@ use crate::suite::journal::Missing;
 use crate::suite::sizes::MachineMemory;
 use crate::timing::{Clock, CudaError, CudaTime, DeviceProperties, LaunchState, TimingError};
 use crate::workload::choices::Choices;
-use crate::workload::devices::{LaunchProbe, launches_of_ranks};
+use crate::workload::devices::{LaunchRequest, launches_of_ranks};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// An implementation, set up at a size.
@@ -118,7 +118,7 @@ impl Host {
                 self.time.attach(gpu.stream(), self.settings.gate)?;
                 if self.opens_short {
                     // After an error, the first benchmark probes again.
-                    let _ = self.known_launches(LaunchProbe::Read.launches_of(&self.time));
+                    let _ = self.known_launches(LaunchRequest::Probe.on(&self.time));
                 }
                 Ok(Rc::new(gpu))
             })
@@ -388,22 +388,22 @@ impl Host {
         code: &mut Timed,
         several: bool,
     ) -> Result<Option<NotAgain>, RoutineError> {
-        let restored = self.launches(several, LaunchProbe::Shorten)?;
+        let restored = self.probe_launches(several, LaunchRequest::Shorten)?;
         if restored.is_none_or(|state| state.is_long) {
             return Ok(Some(NotAgain::Stuck));
         }
         self.run_once(code)?;
-        let after = self.launches(several, LaunchProbe::Read)?;
+        let after = self.probe_launches(several, LaunchRequest::Probe)?;
         Ok((after.is_none_or(|state| state.is_long)).then_some(NotAgain::OwnStreams))
     }
 
-    /// Probes the launches, of `several` devices those of all.
-    pub(super) fn launches(
+    /// Probes the launches of the first device, or of all if `several`.
+    pub(super) fn probe_launches(
         &self,
         several: bool,
-        probe: LaunchProbe,
+        request: LaunchRequest,
     ) -> Result<Option<LaunchState>, RoutineError> {
-        let probe_one = |time| self.known_launches(probe.launches_of(time));
+        let probe_one = |time| self.known_launches(request.on(time));
         let mut worst = probe_one(&self.time)?;
         let gpu = self.opened().filter(|_| several);
         let (Some(gpu), Some(worst_state)) = (gpu, &mut worst) else {
@@ -416,7 +416,7 @@ impl Host {
             }
         }
         gpu.bind()?;
-        worst_state.is_long |= launches_of_ranks(gpu, probe)?;
+        worst_state.is_long |= launches_of_ranks(gpu, request)?;
         Ok(worst)
     }
 

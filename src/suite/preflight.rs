@@ -158,8 +158,8 @@ impl AnyGroup {
         found
     }
 
-    /// The bytes that a kernel moves for one more element, if the rate counts elements. What does not depend on the
-    /// size, such as weights, is not in it.
+    /// The bytes that a kernel moves for one more element, if the rate counts elements. Bytes that do not depend on
+    /// the size, such as weights, do not count.
     fn bytes_of_elements(&self) -> Option<f64> {
         self.rate
             .as_ref()

@@ -13,7 +13,7 @@ use crate::suite::progress::Spent;
 use crate::suite::run::{Run, Turns};
 use crate::suite::sampling_plan::{Sampling, warm_up_in_turns};
 use crate::timing::LaunchState;
-use crate::workload::devices::LaunchProbe;
+use crate::workload::devices::LaunchRequest;
 use crate::workload::routine::RoutineError;
 use crossover_machine::monitor::Watch;
 use crossover_machine::nvml::Monitor;
@@ -146,7 +146,7 @@ impl<'a> Sampler<'a> {
         let run = self.run;
         let after = match self.probes {
             Some(several) => (self.spent).on(Activity::Launches, || {
-                run.machine.launches(several, LaunchProbe::Read)
+                run.machine.probe_launches(several, LaunchRequest::Probe)
             })?,
             None => None,
         };
@@ -189,7 +189,10 @@ impl<'a> Sampler<'a> {
         };
         let begun = Instant::now();
         self.not_again = self.run.machine.restore_after(self.code, several)?;
-        self.launches = self.run.machine.launches(several, LaunchProbe::Read)?;
+        self.launches = self
+            .run
+            .machine
+            .probe_launches(several, LaunchRequest::Probe)?;
         self.spent.add(Activity::Launches, begun.elapsed());
         if self.not_again.is_none() {
             let why = long_launches(state, None);
@@ -275,7 +278,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Whether a series is not worth another one.
+/// Whether iterations on the GPU are too long for a second series.
 fn is_long(launches: u32, iteration: Option<Duration>) -> bool {
     launches > 0 && iteration.is_some_and(|it| it >= LONG)
 }

@@ -4,7 +4,7 @@
 //! size. Where the logarithm of a value is convex or concave, it lies between two sizes between their
 //! chord and the extension of a neighbouring chord: the interval is widened that far.
 //!
-//! Operations and places are prepared of them for decisions.
+//! Prepared operations and places consist of such curves.
 
 use crate::thresholds::{Choice, Place, Point, Residency, Shape};
 

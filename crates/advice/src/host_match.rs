@@ -281,25 +281,25 @@ mod tests {
         };
         let mut thresholds = Thresholds::default();
         thresholds.machine.cpu = here.cpu.clone().unwrap();
-        let said = |thresholds: &Thresholds, here: &HostInfo| {
+        let concerns_of = |thresholds: &Thresholds, here: &HostInfo| {
             let all = Concern::all(thresholds, here);
             let words: Vec<String> = all.iter().map(Concern::to_string).collect();
             (all.iter().any(Concern::is_other_machine), words.join("; "))
         };
-        let (is_other, words) = said(&thresholds, &here);
+        let (is_other, words) = concerns_of(&thresholds, &here);
         assert!(
             !is_other
                 && words.ends_with("besides the name only the number of threads could be compared"),
             "{words}"
         );
         thresholds.machine.caches = here.caches.clone();
-        let (is_other, words) = said(&thresholds, &here);
+        let (is_other, words) = concerns_of(&thresholds, &here);
         assert!(
             !is_other && words.contains("the number of threads, caches could"),
             "{words}"
         );
         here.caches = Some("32K 32K 1024K 36608K".into());
-        let (is_other, words) = said(&thresholds, &here);
+        let (is_other, words) = concerns_of(&thresholds, &here);
         assert!(
             is_other && words.contains("with caches 48K") && words.contains("has caches 32K"),
             "{words}"

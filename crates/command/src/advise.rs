@@ -92,33 +92,30 @@ fn measured(
     };
     let Some(operation) = operations.iter().find(is_it) else {
         let names = || operations.iter().map(|operation| operation.name.as_str());
-        let is_divided = || names().any(|known| known.split('/').next() == Some(name));
-        if groups.iter().any(|group| group == name) && !is_divided() {
+        let has_divisions = || names().any(|known| known.split('/').next() == Some(name));
+        if groups.iter().any(|group| group == name) && !has_divisions() {
             bail!(
                 "{name} was measured without an answer: it needs rows on the CPU and on a GPU that do the same"
             );
         }
         let meant = meant(",", name, names());
         let end = if meant.is_empty() { "." } else { &meant };
-        let names = Vec::from_iter(names()).join(", ");
-        let several = match name.split('/').next() {
-            Some("matmul_devices") => {
+        let known = Vec::from_iter(names()).join(", ");
+        let hint = match name.split('/').next() {
+            Some("matmul_devices") if !has_divisions() => {
                 "; CROSSOVER_DEVICE=all cargo bench measures it on several GPUs"
             }
             _ => "",
         };
-        bail!("no operation {name}{end} There are: {names}{several}");
+        bail!("no operation {name}{end} There are: {known}{hint}");
     };
-    let measured = operation.places.iter().map(|place| place.data);
+    let mut places = operation.places.iter().map(|place| place.data);
     let usual = Residency::default();
-    // Work on several GPUs has data on them alone.
-    let is_divided = operation.sides.is_some() && measured.clone().all(|data| data != usual);
-    let place = measured
-        .take(usize::from(is_divided))
-        .next()
-        .unwrap_or(usual);
+    // Two sides other than CPU and GPU that were not measured from ordinary memory, such as one and several GPUs.
+    let first = places.clone().next();
+    let first = first.filter(|_| operation.sides.is_some() && places.all(|data| data != usual));
     let mut question = Question::new(&operation.name, asked_size(operation, arguments)?)
-        .data(arguments.data.unwrap_or(place))
+        .data(arguments.data.or(first).unwrap_or(usual))
         .reuse(arguments.reuse.unwrap_or(1));
     if arguments.cold {
         question = question.cold();

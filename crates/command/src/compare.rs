@@ -1,4 +1,5 @@
-//! `crossover compare BASE NEW`: verdicts over stored baselines. Judging, showing and exit codes, shared with `ab`.
+//! `crossover compare BASE NEW`: verdicts over stored baselines. `ab` judges, shows and ends with the
+//! functions here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

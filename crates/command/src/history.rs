@@ -131,25 +131,32 @@ fn suspected(
     runs: &[&[KeptRun]],
     indent: &str,
 ) -> anyhow::Result<u8> {
-    let fails = u8::from(history.fails(args.fail_on));
-    let mut code = if args.confirm { 0 } else { fails };
-    for ((good, bad), ids) in history.suspected() {
+    let mut code = 0;
+    for (between, ids) in history.suspected() {
+        let fails = u8::from(history.fails(between, args.fail_on));
+        let (good, bad) = between;
         let commit = |run: usize| {
             let environment = &runs[run][0].environment;
             let is_committed = environment.dirty != Some(true);
             environment.commit.as_deref().filter(|_| is_committed)
         };
-        let Some((good, bad)) = commit(good)
-            .zip(commit(bad))
-            .filter(|(good, bad)| good != bad)
-        else {
-            println!(
-                "\n{indent}suspected between two runs without commits that differ: commit changes before `cargo bench`, \
-                 and keep the results in their repository"
-            );
-            // Nothing confirms or refutes it.
-            code = code.max(fails);
-            continue;
+        let (good, bad) = match commit(good).zip(commit(bad)) {
+            Some((good, bad)) if good != bad => (good, bad),
+            commits => {
+                let why = match commits {
+                    Some(_) => {
+                        "of one commit, so the machine changed: run `cargo bench` and `crossover keep` again"
+                    }
+                    None => {
+                        "of which one has no commit: commit changes before `cargo bench`, and keep the results in their \
+                         repository"
+                    }
+                };
+                println!("\n{indent}suspected between two runs {why}");
+                // Nothing confirms or refutes it.
+                code = code.max(fails);
+                continue;
+            }
         };
         let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
         let filter = format!("^({})$", ids.join("|"));
@@ -159,9 +166,11 @@ fn suspected(
         let quoted = crate::quoted_for_sh(&filter);
         println!("\n{indent}To confirm the change (commits: {commits}):");
         println!("{indent}crossover ab {good} {bad} -- {quoted}\n");
-        if args.confirm {
-            code = code.max(confirm(args, good, bad, &filter)?);
-        }
+        let found = match args.confirm {
+            true => confirm(args, good, bad, &filter)?,
+            false => fails,
+        };
+        code = code.max(found);
     }
     Ok(code)
 }

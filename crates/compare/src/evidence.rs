@@ -1,5 +1,5 @@
-//! The evidence about each benchmark, from all its pairs and from the tested ones, by the drift of its class. When the
-//! pairs are analysed, and the share of the error that each analysis may spend.
+//! The evidence about each benchmark, from all its pairs and from the tested ones, by the drift of its class. It
+//! also plans when pairs are analysed, and which share of the error each analysis may spend.
 
 use std::collections::BTreeMap;
 

@@ -109,10 +109,12 @@ impl History {
         suspected
     }
 
-    /// Whether a change that `fail_on` names was found at the newest run.
-    pub fn fails(&self, fail_on: FailOn) -> bool {
-        self.found_now()
-            .any(|(_, change)| fail_on.verdicts().contains(&change.verdict()))
+    /// Whether a change between these runs that `fail_on` names was found at the newest run.
+    pub fn fails(&self, between: (usize, usize), fail_on: FailOn) -> bool {
+        let mut changes = self.found_now().map(|(_, change)| change);
+        changes.any(|change| {
+            change.between == between && fail_on.verdicts().contains(&change.verdict())
+        })
     }
 
     /// The lines for a terminal.

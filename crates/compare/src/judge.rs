@@ -1,4 +1,4 @@
-//! From medians to verdicts, with one error rate for many benchmarks and for repeated analyses.
+//! Makes verdicts from medians, with one error rate for many benchmarks and for repeated analyses.
 
 use crate::case::Case;
 use crate::constant;

@@ -1,11 +1,11 @@
 //! Steps and slopes in the times of many runs.
 //!
-//! Runs are judged in their order, each by what was known then. At each run, the mean of the last `k` runs is
+//! Runs are judged in their order, each from the runs up to it. At each run, the mean of the last `k` runs is
 //! compared with the mean of the runs before them, for several `k`: the likelihood ratio of a step at an unknown
 //! place (Siegmund and Venkatraman, "Using the generalized likelihood ratio statistic for sequential detection of a
 //! change-point", Annals of Statistics 23, 1995). The spread of a benchmark between runs is moderated by that of the
-//! others (Smyth 2004), and the bounds are quantiles of Student's t. An outlier
-//! does not reach them, since it counts at most [`FARTHEST`].
+//! others (Smyth 2004), and the bounds are quantiles of Student's t. An outlier does not reach them,
+//! since it counts at most [`FARTHEST`].
 
 use crossover_results::statistics::between_processes::{
     CLASS_FREEDOM, Spread, quantile, upper_tail,
@@ -16,8 +16,8 @@ use crossover_results::statistics::median::median;
 /// The tested numbers of runs after a step, and the share of the error that each may spend: most within three runs. One
 /// run alone may be an outlier.
 const AFTER: [(usize, f64); 5] = [(2, 0.1), (3, 0.75), (5, 0.05), (8, 0.05), (13, 0.05)];
-/// Bound on the probability that a run without changes has any step. Simulated runs have half of it, since the tested
-/// numbers of runs overlap.
+/// Bound on the probability that a run without changes has any step. Simulated runs have a third of it, with heavy
+/// tails two thirds, since the tested numbers of runs overlap.
 const ERROR: f64 = 0.017;
 /// The same for the shift that all benchmarks share.
 const ERROR_OF_COMMON: f64 = 0.003;
@@ -33,7 +33,7 @@ const LEAST_VARIANCE: f64 = 1e-12;
 const FEWEST_FOR_COMMON: usize = 10;
 /// A run counts at most this many deviations from its base.
 const FARTHEST: f64 = 3.2;
-/// Fewest runs of which outliers are told by the robust deviation.
+/// Fewest runs in which outliers are recognised by the robust deviation.
 const FEWEST_FOR_OUTLIERS: usize = 6;
 /// Fewest runs that a slope rises over.
 const FEWEST_ON_SLOPE: usize = 8;
@@ -74,7 +74,7 @@ struct Base {
     changes: Vec<Change>,
 }
 
-/// What benchmarks together tell about the spread between runs.
+/// The spread between runs, estimated from all benchmarks.
 struct Learnt {
     prior: Spread,
     /// The part of the variance that persists from run to run, such as the layout of an executable; `None` of few

@@ -1,7 +1,7 @@
 //! Whether a CUDA library can be called. cudarc panics at the first call into a library that is absent,
 //! and at the first missing symbol of an empty one, so each library is tried once and a panic is
 //! caught. The recording driver of the tests, which executes nothing, is recognised here.
-//! An absent library or feature has a reason with its remedy.
+//! An [`Absence`] has the reason and the remedy.
 
 use std::sync::OnceLock;
 

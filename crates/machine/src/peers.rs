@@ -11,7 +11,7 @@ use cudarc::driver::sys::{self, CUdeviceptr};
 use cudarc::driver::{CudaContext, CudaStream, result};
 use serde::{Deserialize, Serialize};
 
-use crossover_protocol::child::{self, Request, not_interrupted};
+use crossover_protocol::child::{self, CONFIRMS, Request, not_interrupted};
 use crossover_protocol::settings::{FurtherDevices, Settings};
 use crossover_results::model::environment::{FurtherGpu, GpuLink};
 use crossover_timing::{Called, CudaError, DeviceProperties, bind, probe, synchronize};
@@ -145,9 +145,6 @@ impl TriedLink {
     }
 }
 
-/// Set in a process that a run has started, which need not try the links again.
-const OF_A_RUN: &str = "CROSSOVER_CONFIRMS";
-
 /// The driver's properties of the device that the settings name; creates no context.
 ///
 /// # Errors
@@ -192,7 +189,8 @@ pub fn further_gpus(settings: &Settings) -> Result<Vec<FurtherGpu>, Absence> {
             }
         }
     }
-    if env::var_os(OF_A_RUN).is_some() {
+    // The run that started this process has tried the links.
+    if env::var_os(CONFIRMS).is_some() {
         to_try.clear();
     }
     let broken = broken(&to_try)?;

@@ -242,6 +242,9 @@ impl Parent {
     }
 }
 
+/// Set in a process that confirms answers for the run that started it.
+pub const CONFIRMS: &str = "CROSSOVER_CONFIRMS";
+
 /// A task for a child.
 pub trait Request: Serialize + DeserializeOwned {
     /// The environment variable that tells a child of it.

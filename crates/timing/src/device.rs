@@ -158,7 +158,7 @@ pub(crate) struct Sample {
     pub(crate) iteration: Iteration,
 }
 
-/// What is known of an iteration.
+/// The launches of an iteration, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Iteration {
     #[default]

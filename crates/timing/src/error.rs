@@ -117,13 +117,13 @@ pub enum TimingError {
         /// Launches of one iteration.
         launches: u32,
     },
-    /// The clock `activity` cannot record what the devices do.
+    /// The clock `activity` cannot record the work of the devices.
     #[error("the activity clock cannot record: {reason}")]
     NotRecorded {
         /// The cause, with its remedy.
         reason: String,
     },
-    /// On the clock `activity`, iterations had no kernel.
+    /// On the clock `activity`, there were fewer kernels than iterations.
     #[error(
         "the routine launched fewer kernels than it ran iterations: its work is on the CPU, or another thread launches it later; \
          pass a wait for that thread to CudaTime::wait_by, and time copies alone with iter_wall"

@@ -47,7 +47,7 @@ pub enum GateMode {
 /// Times behind a gate, ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EmptyTimes {
-    /// Of a window without work.
+    /// The time of a window without work.
     pub(super) window: f64,
     /// By how much an empty kernel makes it longer.
     pub(super) kernel: f64,

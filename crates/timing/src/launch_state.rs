@@ -98,7 +98,7 @@ pub(crate) struct LaunchProbe {
 }
 
 impl LaunchProbe {
-    /// Of this stream, whose context is current, and the kernel of which each thread reads and writes a number.
+    /// A probe on this stream, whose context is current. Each thread of `function` reads and writes a number.
     pub(super) fn new(stream: &Arc<CudaStream>, function: CudaFunction) -> Result<Self, CudaError> {
         let [blocks, threads] = GEOMETRY;
         let numbers =

@@ -41,7 +41,13 @@ impl Clock {
     ];
 
     /// The clocks of one stream, on which the work must be.
-    pub const OF_STREAM: &[Clock] = Self::ALL.split_at(5).0;
+    pub const OF_STREAM: &[Clock] = &[
+        Clock::Wall,
+        Clock::Events,
+        Clock::EventsGated,
+        Clock::EventsCold,
+        Clock::Submit,
+    ];
 
     /// The name used in results, tables and plots, such as `events-gated`.
     pub const fn name(self) -> &'static str {
@@ -88,7 +94,7 @@ impl Clock {
         self.remark().is_none()
     }
 
-    /// Beside a time that no speedup may use: what it is instead.
+    /// The remark beside a time that no speedup may use; `None` for other times.
     pub const fn remark(self) -> Option<&'static str> {
         match self {
             Clock::Submit => Some("does not measure the work"),
@@ -139,6 +145,8 @@ mod tests {
             };
             assert_eq!(place, i);
             assert_eq!(clock.measures_work(), place < 4);
+            let is_of_stream = Clock::OF_STREAM.contains(&clock);
+            assert_eq!(is_of_stream, clock != Clock::Activity);
             assert_eq!(Clock::named(clock.name()), Some(clock));
         }
         assert_eq!(Clock::named("sundial"), None);

@@ -29,7 +29,7 @@ struct Tasks {
 }
 
 impl child::Request for Tasks {
-    const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
+    const VARIABLE: &'static str = child::CONFIRMS;
     type Reply = TaskReply;
 }
 

@@ -12,7 +12,7 @@ use crate::suite::host::{Host, Timed};
 use crate::suite::sampling_plan::warm_up_in_turns;
 use crate::suite::verify::passes;
 use crate::timing::{LaunchState, catch_panic};
-use crate::workload::devices::LaunchProbe;
+use crate::workload::devices::LaunchRequest;
 use crate::workload::routine::RoutineError;
 use crossover_advice::turns::{Side, take_turns};
 use crossover_protocol::child::{self, Say};
@@ -106,10 +106,11 @@ impl AnyGroup {
         let mut contenders = contenders.collect::<Result<Vec<_>, _>>()?;
         let several = self.on_several;
         let is_long = |state: Option<LaunchState>| state.is_some_and(|state| state.is_long);
-        let before = machine.launches(several, LaunchProbe::Shorten)?;
+        let before = machine.probe_launches(several, LaunchRequest::Shorten)?;
         let mut samples = in_turns(&mut contenders)?;
-        let is_longer = !is_long(before) && is_long(machine.launches(several, LaunchProbe::Read)?);
-        if is_longer && !is_long(machine.launches(several, LaunchProbe::Shorten)?) {
+        let is_longer =
+            !is_long(before) && is_long(machine.probe_launches(several, LaunchRequest::Probe)?);
+        if is_longer && !is_long(machine.probe_launches(several, LaunchRequest::Shorten)?) {
             samples = in_turns(&mut contenders)?;
         }
         let medians = rows

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::model::role::Residency;
 
-    /// Of sizes from 1 on, asked of processes in which the GPU takes so long at 2.
+    /// A question about sizes from 1 on; the processes measured these GPU times at size 2.
     fn question(gpu_ns: [f64; 4]) -> AskedQuestion {
         let process = |gpu_ns| {
             let paired = |size, gpu_ns| PairedTimes {

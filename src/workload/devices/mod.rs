@@ -31,7 +31,7 @@ pub use peer_copy::{Path, peer_copy};
 pub use product::{gathered, in_place};
 use ranks::RankParts;
 pub use ranks::all_reduce;
-pub(crate) use ranks::{LaunchProbe, follow, launches_of_ranks};
+pub(crate) use ranks::{LaunchRequest, follow, launches_of_ranks};
 
 /// A routine on the devices of a run.
 pub(crate) struct OnDevices {

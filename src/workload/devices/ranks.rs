@@ -41,26 +41,26 @@ enum Order {
     /// Verify the result, or an altered copy.
     Check(u64, Option<Alteration>),
     /// Probe the launches. The reply is whether they are long.
-    Launches(LaunchProbe),
+    Launches(LaunchRequest),
     /// Drop a routine.
     Drop(u64),
 }
 
-/// How the launches of a process are probed.
+/// A request about the launches of a process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum LaunchProbe {
-    /// As they are.
-    Read,
-    /// Long ones are restored before.
+pub(crate) enum LaunchRequest {
+    /// Probe them.
+    Probe,
+    /// Restore long launches, then probe them.
     Shorten,
 }
 
-impl LaunchProbe {
-    /// The launches on the device of this clock.
-    pub(crate) fn launches_of(self, time: &CudaTime) -> Result<Option<LaunchState>, TimingError> {
+impl LaunchRequest {
+    /// Probes the launches on the device of this clock.
+    pub(crate) fn on(self, time: &CudaTime) -> Result<Option<LaunchState>, TimingError> {
         match self {
-            LaunchProbe::Read => time.launch_state(),
-            LaunchProbe::Shorten => time.shorten_launches(),
+            LaunchRequest::Probe => time.launch_state(),
+            LaunchRequest::Shorten => time.shorten_launches(),
         }
     }
 }
@@ -141,7 +141,7 @@ fn connect(gpu: &Gpu, ranks: &OtherRanks) -> Result<()> {
 
 /// Has the other ranks probe their launches. Returns whether those of one are long. No rank is in a sum meanwhile:
 /// each has replied to the last order, and waits for the next one.
-pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: LaunchProbe) -> Result<bool, RoutineError> {
+pub(crate) fn launches_of_ranks(gpu: &Gpu, probe: LaunchRequest) -> Result<bool, RoutineError> {
     let Some(ranks) = gpu.ranks.as_ref().filter(|_| gpu.is_connected()) else {
         return Ok(false);
     };
@@ -299,7 +299,7 @@ impl Follower {
                 Ok(serde_json::to_value(verified.map(bits))?)
             }
             Order::Launches(probe) => {
-                let state = self.time.as_ref().map(|time| probe.launches_of(time));
+                let state = self.time.as_ref().map(|time| probe.on(time));
                 let state = state.transpose()?.flatten();
                 Ok(state.is_some_and(|state| state.is_long).into())
             }

@@ -1,6 +1,5 @@
 //! The layers of a network on the GPU, forward and backward: in one kernel per step or in few
-//! kernels.
-//! The kernels between products are prepared to be launched.
+//! kernels. It also prepares the launches of the kernels between products.
 
 use std::ops::Range;
 

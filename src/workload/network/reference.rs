@@ -1,5 +1,5 @@
 //! A network in float64: its activations, and the gradients of linear layers. All threads share the
-//! rows. The comparison of results with it.
+//! rows. Results are compared with it here.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -109,7 +109,7 @@ unsafe fn written<T>(
 }
 
 impl<T> Buffer<T> {
-    /// Where the values are as long as this lives.
+    /// The address of the values, valid as long as this lives.
     pub(crate) fn pointer(&self) -> *mut [T] {
         self.values.as_ptr()
     }

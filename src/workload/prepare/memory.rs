@@ -200,7 +200,7 @@ impl Memory {
         slice.expect("`own` put it there")
     }
 
-    /// Where the values are as long as this lives.
+    /// The address of the values, valid as long as this lives.
     ///
     /// # Panics
     /// On values of another routine, whose memory may be freed.

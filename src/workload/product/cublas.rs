@@ -1,5 +1,4 @@
-//! One call of cuBLAS, with everything fixed beforehand; or one product by cuBLASLt, of operands that may be
-//! transposed, with what follows it.
+//! Prepared calls of cuBLAS, and products by cuBLASLt, whose operands may be transposed and which may have an epilogue.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -28,7 +28,7 @@ pub(super) struct Driven {
     /// The benchmarks after the current one.
     ahead: Vec<String>,
     pub(super) pause: Pause,
-    /// Of the first executable that failed, or of the last one; `None` where it hung and was ended.
+    /// The exit status of the first executable that failed, or of the last one; `None` if it hung and was ended.
     pub(super) status: Option<ExitStatus>,
     /// The results of its calibrations, by the name of the choice.
     pub(super) choices: BTreeMap<String, String>,

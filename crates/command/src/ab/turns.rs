@@ -372,9 +372,12 @@ mod tests {
             assert_eq!(turns.choices_of(pair), choices(&all), "pair {pair}");
         }
         // There may be no later pair.
-        let said: Vec<String> = turns.different_choices().collect();
+        let choices: Vec<String> = turns.different_choices().collect();
         let says =
             "tile: base chose 8, new 16 in the first pair; later pairs, if any, run both sides";
-        assert!(said.len() == 1 && said[0].starts_with(says), "{said:?}");
+        assert!(
+            choices.len() == 1 && choices[0].starts_with(says),
+            "{choices:?}"
+        );
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct BuildPlace {
 }
 
 impl BuildPlace {
-    /// Where nothing was built yet.
+    /// A place in which nothing was built yet.
     pub(super) fn at(path: PathBuf) -> Self {
         let tree = path.join("tree");
         Self { path, tree }

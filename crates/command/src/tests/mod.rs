@@ -100,7 +100,7 @@ fn pointers(value: &Value) -> Vec<String> {
     std::iter::once(String::new()).chain(below).collect()
 }
 
-/// What is printed before a failure names the case and the file.
+/// The lines printed before a failure name the case and the file.
 #[test]
 fn damaged_files_harm_nothing() {
     let results = Results::new();

@@ -112,8 +112,8 @@ pub(crate) fn what_is_neither_a_revision_nor_a_bundle_has_its_remedy() {
     place.is_clean();
     let mut outside = Place::new("");
     let says = "This is not a git repository. Run `crossover ab` inside one";
-    let said = outside.ends("", 2, says);
-    assert_eq!(said.matches("repository").count(), 1, "{said}");
+    let error = outside.ends("", 2, says);
+    assert_eq!(error.matches("repository").count(), 1, "{error}");
     let url = format!("file://{}", place.top.display());
     outside.git(&format!("clone --quiet --depth 1 {url} shallow"));
     outside.top = outside.path("shallow");
@@ -287,8 +287,8 @@ pub(crate) fn a_comparison_that_cannot_be_shown_is_kept() {
     let takes_its_place = "mkdir -p \"$(dirname $log)/page.html\"";
     let place = Place::bundles(&BOTH, &BOTH, takes_its_place);
     let options = format!("{ONE_PAIR} --all --html page.html");
-    let said = place.ends(&options, 2, "page.html: ");
-    holds(&said, "sort/100");
+    let output = place.ends(&options, 2, "page.html: ");
+    holds(&output, "sort/100");
     assert!(is_kept(&place));
     // It is refused before anything runs.
     let ran = place.read("log");

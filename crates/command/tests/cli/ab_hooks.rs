@@ -233,8 +233,8 @@ pub(crate) fn a_repository_of_another_user_needs_the_users_consent() {
     // git's own tests pretend in this way.
     let foreign = "GIT_TEST_ASSUME_DIFFERENT_OWNER=1";
     let says = "dubious ownership … git config --global --add safe.directory";
-    let said = expect(&mut house.ab(&top, foreign), 2, says);
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let error = expect(&mut house.ab(&top, foreign), 2, says);
+    assert_eq!(error.lines().count(), 1, "{error}");
     // Settings of one call, as `git -c` hands them on.
     let consent = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=*";
     let mut ab = house.ab(&top, &format!("{foreign} {consent}"));

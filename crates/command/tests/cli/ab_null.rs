@@ -9,9 +9,9 @@ pub(crate) fn a_revision_compared_with_itself_shows_what_to_trust() {
     let mut place = Place::bundles(&BOTH, &BOTH, "");
     place.sides = "old --null 2";
     let counts = "2 comparisons: 0 of 4 verdicts false (0 slower, 0 faster); 4 same, 0 unsure.\n";
-    let said = place.ends("--budget 1", 0, counts);
+    let summary_text = place.ends("--budget 1", 0, counts);
     let class = "benchmarks under 20 µs (2 benchmarks): resolution 0. …  for a change of 2 %, ";
-    holds(&said, class);
+    holds(&summary_text, class);
     let log = place.read("log");
     assert_eq!(log.matches("old sum").count(), 2 * 2 * 8);
     // It is kept where it cannot be printed.

@@ -147,13 +147,13 @@ pub(crate) fn a_name_that_acts_on_a_terminal_is_left_out_and_never_printed() {
     let all = [&BOTH[..], &acting.map(|id| (id, 20.0))].concat();
     let place = Place::bundles(&all, &all, "");
     for form in ["--all", "--markdown", "--json"] {
-        let said = place.ends(&format!("{ONE_PAIR} {form}"), 0, "");
-        lacks(&said, &["\u{1b}", "\u{202e}", "\t"]);
+        let shown = place.ends(&format!("{ONE_PAIR} {form}"), 0, "");
+        lacks(&shown, &["\u{1b}", "\u{202e}", "\t"]);
         // Markdown and JSON escape the backslash.
-        let said = said.replace("\\\\", "\\").replace("\\[", "[");
+        let shown = shown.replace("\\\\", "\\").replace("\\[", "[");
         for named in ["red\\u{1b}[31m", "turned\\u{202e}", "tab bed", "two lines"] {
             let named = format!("left out: {named}: its name has a character that cannot be shown");
-            holds(&said, &named);
+            holds(&shown, &named);
         }
     }
     let ran = |line: &str| BOTH.iter().any(|(id, _)| line.ends_with(&format!(" {id}")));

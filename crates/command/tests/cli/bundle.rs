@@ -26,8 +26,8 @@ fn bundle(names: &[&str]) -> TempDir {
     dir
 }
 
-/// What its launcher prints, which a shell reads: what another thread's process holds open for a moment cannot
-/// be started ("Text file busy").
+/// The output of its launcher, which a shell reads: a file that another thread's process holds open for a moment
+/// cannot be started ("Text file busy").
 fn launched(dir: &TempDir, line: &str, code: i32, words: &str) -> String {
     let mut command = Command::new("sh");
     command.arg(dir.path().join("run")).current_dir("/");
@@ -60,8 +60,8 @@ pub(crate) fn the_launcher_calls_each_executable_as_cargo_would() {
     let other = tempfile::tempdir().unwrap();
     symlink(dir.path().join("run"), other.path().join("first")).unwrap();
     symlink("first", other.path().join("run")).unwrap();
-    let said = launched(&other, "bench", 0, "");
-    assert_eq!(said, format!("bench in {home}: --bench\n"));
+    let call = launched(&other, "bench", 0, "");
+    assert_eq!(call, format!("bench in {home}: --bench\n"));
 }
 
 pub(crate) fn the_launcher_explains_itself_when_it_cannot_help() {

@@ -156,8 +156,8 @@ pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
     ] {
         // A backtrace is for those who mend the command.
         let mut command = here.command(&format!("RUST_BACKTRACE=1 compare {line}"));
-        let said = expect(&mut command, 2, remedy);
-        assert_eq!(said.trim().lines().count(), 1, "{said}");
+        let error = expect(&mut command, 2, remedy);
+        assert_eq!(error.trim().lines().count(), 1, "{error}");
     }
     for threshold in ["0", "nan", "100"] {
         let line = format!("main mine --threshold {threshold}");
@@ -177,9 +177,9 @@ pub(crate) fn baselines_are_found_where_criterion_puts_them() {
     let ends = |variables: &str, code: i32, words: &str| {
         let mut command = command::crossover(&format!("{variables} compare main mine"));
         let output = command.current_dir(&top).output().unwrap();
-        let said = ended(&output, code, "").replace('\\', "/");
-        holds(&said, words);
-        said
+        let output = ended(&output, code, "").replace('\\', "/");
+        holds(&output, words);
+        output
     };
     let unset = "CRITERION_HOME=";
     let folders =
@@ -367,8 +367,8 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     lacks(&page, &outside);
     lacks(&page, &["no size was measured on both sides"]);
     // A page that cannot be written is one error.
-    let said = baselines.ends("main mine --html matmul", 2, "os error");
-    assert_eq!(said.matches("os error").count(), 1, "{said}");
+    let error = baselines.ends("main mine --html matmul", 2, "os error");
+    assert_eq!(error.matches("os error").count(), 1, "{error}");
     // Another machine decides nothing.
     record(root, "run-mine", |run| {
         run.environment.gpu.as_mut().unwrap().name = "Another".to_owned();
@@ -393,8 +393,11 @@ pub(crate) fn results_without_our_sidecar_compare_too() {
         }
     }
     let words = "`crossover ab` shows smaller ones … so no error rate holds";
-    let said = baselines.ends("main mine", 0, words);
-    assert!(said.starts_with("the machine of base is unknown"), "{said}");
+    let comparison = baselines.ends("main mine", 0, words);
+    assert!(
+        comparison.starts_with("the machine of base is unknown"),
+        "{comparison}"
+    );
     let found = baselines.json("main mine", 0);
     let rows = found["benchmarks"].as_array().unwrap();
     assert_eq!(rows.len(), 10);

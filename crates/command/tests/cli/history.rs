@@ -79,7 +79,7 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     keep(top, 12, [1.2, 1.0], "host-12");
     let few = "1 of 5 runs: how much runs differ is not known yet";
     history(top, "--machine host-12", 0, few);
-    // What did not run again is not kept again.
+    // Benchmarks that did not run again are not kept again.
     let again = Result::new("g/f/3", 3e3, 1_300).without_sidecar();
     write(&top.join("results"), "new", &again);
     let sample = fs::File::options()

@@ -65,8 +65,8 @@ fn released(top: &Path, code: i32) -> String {
 
 pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     let dir = workspace();
-    let said = released(dir.path(), 0);
-    let commands = said.split_once("these commands:").expect("commands").1;
+    let shown = released(dir.path(), 0);
+    let commands = shown.split_once("these commands:").expect("commands").1;
     for order in [
         "s/unreleased/ … git tag -a v0.2.0",
         "git push … publish --locked -p one … -p two",
@@ -102,10 +102,10 @@ pub(crate) fn what_a_release_lacks_is_named() {
         let lacking = lacking.replace("\\n", "\n");
         fs::write(&file, text.replace(ready, &lacking)).unwrap();
         commit(dir.path(), "lacking");
-        let said = released(dir.path(), 1);
-        holds(&said, named);
-        holds(&said, "nothing is published yet");
-        lacks(&said, &["publish --locked"]);
+        let faults = released(dir.path(), 1);
+        holds(&faults, named);
+        holds(&faults, "nothing is published yet");
+        lacks(&faults, &["publish --locked"]);
     }
     let dir = workspace();
     git(dir.path(), &["tag", "v0.2.0"]);

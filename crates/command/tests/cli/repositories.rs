@@ -143,7 +143,7 @@ impl Place {
         command
     }
 
-    /// What a comparison prints that ends with this code and has these words.
+    /// The output of a comparison, which must end with this code and have these words.
     pub(crate) fn ends(&self, line: &str, code: i32, words: &str) -> String {
         ended(&self.ab(line).output().unwrap(), code, words)
     }

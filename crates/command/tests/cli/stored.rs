@@ -56,8 +56,8 @@ impl Report {
         let mut command = crossover("report --no-reference --out");
         command.arg(folder.path()).args(further);
         let output = command.env("CRITERION_HOME", results).output().unwrap();
-        let said = ended(&output, 0, "");
-        assert!(output.stderr.is_empty(), "{said}");
+        let output_text = ended(&output, 0, "");
+        assert!(output.stderr.is_empty(), "{output_text}");
         let table = text(&output.stdout);
         Self { folder, table }
     }
@@ -156,10 +156,10 @@ fn the_program_in_the_documentation_reads_a_curve(record: &Path) {
         println!("skipped: there is no python3 here");
         return;
     };
-    let said = printed(&output);
-    let points = Vec::from_iter(said.lines().filter_map(|line| line.split_once(' ')));
+    let figures = printed(&output);
+    let points = Vec::from_iter(figures.lines().filter_map(|line| line.split_once(' ')));
     let [(small, fast), (large, slow)] = points[..] else {
-        panic!("{said}")
+        panic!("{figures}")
     };
     assert_eq!([small, large], ["64", "256"]);
     near(&json(fast), 7738.0);

@@ -54,7 +54,7 @@ impl Input {
         self.ends(&line, code, words)
     }
 
-    /// What a program that reads `out.json` decides at these sizes.
+    /// The decisions of a program that reads `out.json`, at these sizes.
     fn choices<const N: usize>(&self, sizes: [u64; N]) -> [Choice; N] {
         let advice = Advice::open(self.path("out.json")).unwrap();
         sizes.map(|size| advice.decide(&Question::new("product", size)).choice)
@@ -93,8 +93,8 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
         ",
     ) {
         let line = format!("advise product {size} --thresholds out.json");
-        let said = input.ends(&line, 0, decision);
-        let (decided, machine) = said.rsplit_once("\nmeasured on").unwrap();
+        let advice_text = input.ends(&line, 0, decision);
+        let (decided, machine) = advice_text.rsplit_once("\nmeasured on").unwrap();
         lacks(decided, &["GPU", "memory"]);
         assert!(!machine.is_empty());
     }
@@ -200,8 +200,8 @@ pub(crate) fn each_fault_is_one_sentence() {
     };
     let apart = "1,p,8,ordinary,a,5\n".repeat(2) + &"1,p,9,ordinary,b,5\n".repeat(2);
     let ends = |text: &str, sentence: &str| {
-        let said = Input::new(text).thresholds("", 2, sentence);
-        assert_eq!(said.matches("crossover: ").count(), 1, "{said}");
+        let error = Input::new(text).thresholds("", 2, sentence);
+        assert_eq!(error.matches("crossover: ").count(), 1, "{error}");
     };
     for [from, to, sentence] in table(
         r#"

@@ -28,9 +28,9 @@ pub(crate) fn a_run_prints_what_is_asked_for_and_writes_no_more() {
         "#,
     ) {
         let suite = Suite::new();
-        let said = suite.run(line, code.parse().unwrap(), words);
+        let output = suite.run(line, code.parse().unwrap(), words);
         lacks(
-            &said,
+            &output,
             &Vec::from_iter(absent.split(", ").filter(|it| *it != "-")),
         );
         match leaves {
@@ -48,9 +48,9 @@ pub(crate) fn a_run_leaves_its_files() {
     let suite = Suite::new();
     let line = "--bench sound/cpu/fill/(8|16|32)$";
     let output = suite.plotted(line).output().unwrap();
-    let said = ended(&output, 0, "] sound/cpu/fill/32: … made inputs of 8");
+    let both_streams = ended(&output, 0, "] sound/cpu/fill/32: … made inputs of 8");
     let foreign = ["Benchmarking", "time:   [", "ns/iter", "made inputs of 16"];
-    lacks(&said, &foreign);
+    lacks(&both_streams, &foreign);
     let printed = text(&output.stdout);
     let last = printed.trim_end().lines().next_back().unwrap();
     assert!(last.starts_with("report: "), "{last}");
@@ -121,7 +121,7 @@ pub(crate) fn state_is_restored_before_each_sample_and_not_inside() {
 pub(crate) fn an_unsteady_benchmark_is_measured_again() {
     let suite = Suite::new();
     let moody = |filter: &str| format!("--bench {filter} {}", Moody::OPTIONS);
-    let said = expect(&mut suite.plotted(&moody("moody")), 0, "");
+    let output = expect(&mut suite.plotted(&moody("moody")), 0, "");
     for size in [4, 8] {
         let settled = format!("moody/cpu_settles/{size}");
         let never = format!("moody/cpu_never/{size}");
@@ -141,7 +141,7 @@ pub(crate) fn an_unsteady_benchmark_is_measured_again() {
             assert!(folder.join("report/index.html").is_file());
             // One run more verifies the first result, and one the second.
             let runs = format!("{} runs", Moody::OF_BOTH + 2);
-            assert_eq!(new.notes, [runs], "{said}");
+            assert_eq!(new.notes, [runs], "{output}");
         }
         let samples = read(&suite.root.join(settled).join("new/sample.json"));
         let times = samples["times"].as_array().expect("a list");
@@ -153,15 +153,15 @@ pub(crate) fn an_unsteady_benchmark_is_measured_again() {
         let is_known = why.starts_with("two modes, ") || why.contains("interval");
         assert!(is_known, "{why}");
         // The record has the reason.
-        lacks(&said, &[&why]);
+        lacks(&output, &[&why]);
     }
     // On a busy host the others are unsteady, too.
-    let unsteady = said.matches(", unsteady").count();
+    let unsteady = output.matches(", unsteady").count();
     holds(
-        &said,
+        &output,
         &format!("{unsteady} benchmarks unsteady, so no answer uses them"),
     );
-    assert_eq!(said.matches("so no answer uses").count(), 1, "{said}");
+    assert_eq!(output.matches("so no answer uses").count(), 1, "{output}");
     assert!(!suite.root.join("moody/cpu_settles_2").exists());
     let report = fs::read_to_string(suite.root.join("moody/report/index.html")).expect("a page");
     for part in ["settles/4", "settles/8", "never/4", "never/8"] {
@@ -187,7 +187,7 @@ pub(crate) fn an_unsteady_benchmark_is_measured_again() {
 /// Failures of one cause, and rows that no GPU can run, have a line together.
 pub(crate) fn failures_are_named_and_the_rest_goes_on() {
     let suite = Suite::new();
-    let said = suite.run("--bench --quick sound|faulty|choice", 1, "");
+    let shown = suite.run("--bench --quick sound|faulty|choice", 1, "");
     let result = |id: &str| {
         let folder = suite.root.join(id.replacen("cpu/", "cpu_", 1));
         folder.join("new/crossover.json").exists()
@@ -204,7 +204,7 @@ pub(crate) fn failures_are_named_and_the_rest_goes_on() {
     ] {
         let named = failed.iter().find(|failure| failure.id == id);
         holds(&named.expect(id).error, text);
-        holds(&said, &format!("FAILED {id}"));
+        holds(&shown, &format!("FAILED {id}"));
         assert!(!result(id), "{id}");
     }
     assert!(
@@ -214,14 +214,17 @@ pub(crate) fn failures_are_named_and_the_rest_goes_on() {
     for size in [4, 16] {
         assert!(result(&format!("faulty/cpu/last/{size}")));
     }
-    holds(&said, "FAILED faulty/cpu/set-up/16: as faulty/cpu/set-up/4");
-    assert_eq!(said.matches("no set-up").count(), 1, "{said}");
     holds(
-        &said,
+        &shown,
+        "FAILED faulty/cpu/set-up/16: as faulty/cpu/set-up/4",
+    );
+    assert_eq!(shown.matches("no set-up").count(), 1, "{shown}");
+    holds(
+        &shown,
         "left out sound/gpu/none, sound/gpu/neither, choice/gpu/none: ",
     );
     let reason = "the GPU is switched off by CROSSOVER_DEVICE=none";
-    assert_eq!(said.matches(reason).count(), 2, "{said}");
+    assert_eq!(shown.matches(reason).count(), 2, "{shown}");
 }
 
 pub(crate) fn inputs_that_are_not_timed_are_verified() {
@@ -235,11 +238,11 @@ pub(crate) fn inputs_that_are_not_timed_are_verified() {
         ("--test", format!("FAILED fixed: {same}"), 1),
         ("--bench --quick", format!("note: {same}"), 0),
     ] {
-        let said = suite.run(&format!("{line} own"), 1, "");
+        let output = suite.run(&format!("{line} own"), 1, "");
         for words in failures {
-            assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
+            assert_eq!(output.matches(words).count(), 1, "{words}: {output}");
         }
-        lacks(&said, &["FAILED own/cpu/right", "no report was written"]);
+        lacks(&output, &["FAILED own/cpu/right", "no report was written"]);
         suite.run(&format!("{line} fixed"), code, &of_fixed);
     }
     assert!(suite.root.join("own/cpu_right/4/new").exists());

@@ -128,7 +128,7 @@ fn ours(times: &Times) -> Vec<Vec<Change>> {
     judged.map(|judged| judged.changes).collect()
 }
 
-/// A change wherever a run differs by more than 5 % from the one before, which many projects set.
+/// A change wherever a run differs by more than 5 % from the one before.
 fn five_percent(times: &Times) -> Vec<Vec<Change>> {
     let of_row = |row: &Vec<Option<f64>>| {
         let far = (FEWEST_RUNS - 1..RUNS).filter_map(|run| {

@@ -154,7 +154,7 @@ impl BetweenProcesses {
     }
 }
 
-/// Where the data are for the GPU makes no difference to CPU code. It tells how the processes of a run
+/// The place of the GPU's data makes no difference to CPU code. It tells how the processes of a run
 /// time the GPU, so the clock does not count.
 fn key(class: Class, data: Residency) -> (Class, Residency) {
     let is_gpu = class.device == Some(Device::Gpu);

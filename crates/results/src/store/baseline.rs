@@ -239,7 +239,7 @@ impl BaselineSource {
     /// suite writes them. Write `./name` for a folder with the name of a baseline.
     ///
     /// # Errors
-    /// Where there are no results, or not that baseline; the folders, and the baselines there are.
+    /// There are no results, or no such baseline; the error lists the folders and their baselines.
     pub fn resolve(text: &str, roots: &[PathBuf]) -> Result<Self, SourceError> {
         if let Some((dir, name)) = text.rsplit_once(':')
             && Path::new(dir).is_dir()

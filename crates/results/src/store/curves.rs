@@ -271,7 +271,7 @@ impl Series {
         self.remark().is_none()
     }
 
-    /// Beside times that no speedup may use: what they are instead.
+    /// The remark beside times that no speedup may use; `None` for other times.
     pub fn remark(&self) -> Option<&'static str> {
         match self.clock {
             Some(clock) => clock.remark(),
@@ -347,7 +347,7 @@ impl Group {
         self.series.iter().filter(move |s| s.device == device)
     }
 
-    /// Where the code runs that code of the GPU is compared with: on the CPU, or on one GPU of several.
+    /// The side that the GPU is compared with: the CPU, or one GPU of several.
     pub fn baseline(&self) -> Device {
         match self.series.iter().any(|s| s.role.devices.is_some()) {
             true => Device::Gpu,

@@ -1,5 +1,5 @@
 //! Reading and writing a file whole: no reader ever sees half of one, and an error names its
-//! path. What could not be read is named, in the form that the report, the comparison and the export print.
+//! path. [`Unreadable`] names a file that could not be read, for the report, the comparison and the export.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

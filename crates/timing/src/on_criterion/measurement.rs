@@ -17,7 +17,7 @@ use crossover_words::Clock;
 #[derive(Debug)]
 pub struct Started {
     begun: Instant,
-    /// Of which the first is recorded on the device, where there is one.
+    /// The first is recorded on the device if there is one.
     events: Option<EventPair>,
 }
 

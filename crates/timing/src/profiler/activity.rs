@@ -56,7 +56,7 @@ impl CudaTime {
     /// [`Activity::span_ns`] has both; recording makes launches longer.
     ///
     /// # Errors
-    /// CUPTI cannot record, it lost records, an iteration launched no kernel, there is no device, or the routine failed.
+    /// CUPTI cannot record, it lost records, there were fewer kernels than iterations, there is no device, or the routine failed.
     pub fn measure_activity<E: Into<BoxError>>(
         &self,
         iterations: u64,

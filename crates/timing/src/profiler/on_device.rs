@@ -32,7 +32,7 @@ pub(super) struct OnDevice<'a> {
     /// The kinds of activity to record.
     kinds: &'static [u32],
     routine: Routine<'a>,
-    /// Waits for what the routine has launched.
+    /// Waits for the work that the routine has launched.
     wait: Routine<'a>,
     /// Exists only while recording, because it makes every call longer.
     subscription: Option<Subscription>,
@@ -159,7 +159,7 @@ impl Bench for OnDevice<'_> {
             }
         }
         let unloaded = unloaded();
-        // Demangling takes longest, and work that nobody asks the calls of needs no names.
+        // Demangling takes longest, and only recordings with calls use the names.
         let has_names = self.kinds.contains(&DRIVER) && !*unloaded;
         let read = |&record: &*mut u8| {
             // SAFETY: a record of a version that `Cupti::of` accepted, in `buffers`. If no module was

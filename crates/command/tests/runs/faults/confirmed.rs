@@ -68,9 +68,9 @@ fn run(
     let settings = format!("CROSSOVER_PROCESSES={processes}");
     let mut command = suite.bench(&format!("{settings} --bench --quick {filter}"));
     change(&mut command);
-    let said = expect(&mut command, 0, "");
+    let shown = expect(&mut command, 0, "");
     let run = newest_run(&suite);
-    (suite, run, said)
+    (suite, run, shown)
 }
 
 pub(crate) fn answers_of_several_processes() {

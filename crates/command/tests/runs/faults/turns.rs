@@ -85,12 +85,12 @@ pub(crate) fn two_sides_take_turns_without_what_failed() {
     let mut bundles = Bundles::new("exec");
     let mut ab = bundles.ab("--budget 0 -- sound|faulty");
     let output = habits::all(&mut ab, bundles.dir()).output().unwrap();
-    let said = ended(&output, 1, "");
-    lacks(&said, &["one after the other"]);
+    let messages = ended(&output, 1, "");
+    lacks(&messages, &["one after the other"]);
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
     let sound = Vec::from_iter(last.iter().map(String::as_str).chain(SOUND));
     for run in ["a1", "b1", "a2", "b2"] {
-        assert_eq!(bundles.shown(run), sound, "{run}: {said}");
+        assert_eq!(bundles.shown(run), sound, "{run}: {messages}");
         // Twenty, or ten if the process was held up in its warm-up.
         let sample = read(
             &bundles
@@ -118,13 +118,13 @@ fn runs_again_within(budget: &str) -> bool {
     // A threshold so small that no two results can be shown to be the same.
     let options = format!("--budget {budget} --threshold 0.0001 --json -- sound");
     let output = bundles.ab(&options).output().unwrap();
-    let said = printed(&output);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let messages = printed(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{messages}");
     let verified = ["a1", "b1", "a2"].map(|run| {
         let result = bundles.results(run).join("sound/cpu_fill/32/new");
         !read(&result.join("crossover.json"))["verified"].is_null()
     });
-    assert_eq!(verified, [true, true, false], "{said}");
+    assert_eq!(verified, [true, true, false], "{messages}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["screened"], 2);
     assert_eq!(json["failures"], serde_json::json!([]));
@@ -144,9 +144,9 @@ pub(crate) fn one_side_fails() {
     ] {
         let mut bundles = Bundles::new(&second);
         let output = bundles.ab("--turn-limit 10 -- sound").output().unwrap();
-        let said = printed(&output);
-        assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
-        holds(&said, words);
+        let messages = printed(&output);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{messages}");
+        holds(&messages, words);
         assert_eq!(bundles.shown("a1"), SOUND);
         bundles.nothing_goes_on();
     }
@@ -233,8 +233,8 @@ fn drive(filter: &str, instructions: Instructions) -> Driven {
         child.reply(&reply);
     }
     let status = child.ends_within(LIMIT).unwrap();
-    let said = fs::read_to_string(log).unwrap();
-    assert!(status.is_some_and(|status| status.success()), "{said}");
+    let log_text = fs::read_to_string(log).unwrap();
+    assert!(status.is_some_and(|status| status.success()), "{log_text}");
     Driven {
         suite,
         plan,

@@ -1,6 +1,6 @@
-//! Times over sizes, straight between neighbouring sizes in log-log: times follow powers of the size. Where side b begins
-//! to win by the gaps of one process: gaps at sizes close together lie on a line. Between sizes farther apart
-//! the times bend: from a latency at small sizes to a rate at large ones.
+//! Times over sizes, straight between neighbouring sizes in log-log, because times follow powers of the size. And the
+//! size from which side b wins, from the gaps of one process: gaps at sizes close together lie on a line; between sizes
+//! farther apart, times bend from a latency to a rate.
 
 use std::f64::consts::LN_2;
 

@@ -12,7 +12,6 @@ use criterion::BenchmarkId;
 use crate::model::Verified;
 use crate::model::record::{Activity, Sidecar};
 use crate::suite::arguments::Mode;
-use crate::suite::criterion_instance::{Plots, sample_as_planned};
 use crate::suite::group::{AnyGroup, AnyRow, Inputs};
 use crate::suite::guarded::{guard, run_again};
 use crate::suite::host::Timed;
@@ -20,7 +19,7 @@ use crate::suite::journal::{Missing, caught};
 use crate::suite::progress::Spent;
 use crate::suite::run::Run;
 use crate::suite::sampler::{SampleSeries, Sampler};
-use crate::suite::sampling_plan::{Pace, Sampling};
+use crate::suite::sampling_plan::{Pace, Plots, Sampling};
 use crate::suite::verify::{ROUNDS, compare, too_wide};
 use crate::timing::{Clock, Doubt, LaunchState, catch_panic};
 use crate::workload::devices::LaunchRequest;
@@ -339,7 +338,7 @@ impl<'a> Bench<'a> {
         prepared: &mut Prepared,
     ) -> Result<SampleSeries, Missing> {
         let (saves, plan) = (self.run.arguments.saves, prepared.sampling);
-        sample_as_planned(plots, &plan);
+        plan.apply(plots);
         let inputs = self.checksums(&prepared.code)?;
         let several = self.group.on_several;
         let probes = (self.row.is_gpu() && saves && plan.is_timed_by_a_clock()).then_some(several);

@@ -14,17 +14,14 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration, PlottingBackend};
+use criterion::{Criterion, PlottingBackend};
 
 use crossover_system::output::{self, print_to};
 use crossover_system::process;
 
 use crate::suite::arguments::Arguments;
-use crate::suite::sampling_plan::{Sampling, SamplingPlan};
+use crate::suite::sampling_plan::SamplingPlan;
 use crate::timing::CudaTime;
-
-/// A group of Criterion's.
-pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
 
 /// A Criterion that samples as planned, unless the command line says otherwise. An option that
 /// Criterion does not know ends the process with Criterion's message. If `profiles`, it has the recorder of
@@ -60,20 +57,6 @@ pub(super) fn instance(
 
 /// Whether this was built with the recorder of profiles.
 pub(super) const RECORDS: bool = cfg!(feature = "profiler");
-
-/// Criterion's group of this name, whose summary is drawn on logarithmic axes.
-pub(super) fn plots_of<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) -> Plots<'a> {
-    let mut plots = criterion.benchmark_group(group);
-    plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
-    plots
-}
-
-/// Has Criterion take the samples of its next benchmark in this group as planned.
-pub(super) fn sample_as_planned(plots: &mut Plots<'_>, plan: &Sampling) {
-    plots.sampling_mode(plan.mode).sample_size(plan.samples);
-    plots.measurement_time(plan.measurement);
-    plots.warm_up_time(plan.warm_up.max(Duration::from_nanos(1)));
-}
 
 /// Set where [`FORMAT`] was added to the command line.
 const ADDED: &str = "CROSSOVER_ADDED_FORMAT";

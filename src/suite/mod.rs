@@ -13,7 +13,6 @@ mod guarded;
 pub(crate) mod host;
 pub(crate) mod journal;
 mod limits_and_load;
-mod measure;
 pub(crate) mod preflight;
 pub(crate) mod profiles;
 pub(crate) mod progress;

@@ -43,7 +43,7 @@ use crate::timing::{BoxError, Clock, CudaTime};
 use crate::workload::routine::RoutineError;
 
 /// The one owner of a run's state, except for Criterion itself: what it was asked, the machine, and what happened so
-/// far. Its methods are all here; `measure.rs` has the loop over its benchmarks.
+/// far. Its methods are all here; `bench.rs` has the loop over its benchmarks.
 pub(super) struct Run {
     pub(super) settings: Settings,
     pub(super) arguments: Arguments,

@@ -3,12 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use criterion::SamplingMode;
+use criterion::{BenchmarkGroup, SamplingMode};
 
 use crate::model::cost::Cost;
 use crate::model::role::{Role, Threads};
 use crate::suite::arguments::Arguments;
+use crate::timing::CudaTime;
 use crossover_protocol::settings::SizeSet;
+
+/// A group of Criterion's.
+pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
 
 /// How long and how often a benchmark is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,6 +192,13 @@ impl Sampling {
             mode: SamplingMode::Flat,
             ..self
         }
+    }
+
+    /// Has Criterion take the samples of its next benchmark as planned.
+    pub(super) fn apply(&self, plots: &mut Plots<'_>) {
+        plots.sampling_mode(self.mode).sample_size(self.samples);
+        plots.measurement_time(self.measurement);
+        plots.warm_up_time(self.warm_up.max(Duration::from_nanos(1)));
     }
 
     /// The iterations of each sample, as Criterion plans them; the first has `first`.

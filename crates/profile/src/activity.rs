@@ -23,8 +23,8 @@ pub struct Activity {
     pub span_ns: u64,
     /// The part of [`busy_ns`](Self::busy_ns) in which more than one stream worked.
     pub overlap_ns: u64,
-    /// The streams that took part: the number of the device, and of the stream.
-    pub streams: BTreeSet<(u32, u32)>,
+    /// The streams that took part: the numbers of the device, the context and the stream.
+    pub streams: BTreeSet<[u32; 3]>,
     /// Whether the number of kernels of an iteration stayed the same.
     pub is_steady: bool,
 }
@@ -33,10 +33,12 @@ impl Activity {
     /// The activity of `iterations`, from all their records. It is [steady](Self::is_steady) if each may have as many
     /// kernels.
     pub fn of(work: &[WorkRecord], iterations: u64) -> Self {
-        let mut by_stream: BTreeMap<(u32, u32), Vec<Interval>> = BTreeMap::new();
+        let mut by_stream: BTreeMap<[u32; 3], Vec<Interval>> = BTreeMap::new();
         for record in work {
-            let stream = by_stream.entry((record.device, record.stream)).or_default();
-            stream.push((record.start, record.end));
+            by_stream
+                .entry(record.place())
+                .or_default()
+                .push((record.start, record.end));
         }
         let is_kernel = |record: &&WorkRecord| matches!(record.work, Work::Kernel { .. });
         let kernels = work.iter().filter(is_kernel).count() as u64;
@@ -76,7 +78,7 @@ impl Activity {
 
     /// The number of devices that took part.
     pub fn devices(&self) -> usize {
-        let devices: BTreeSet<u32> = self.streams.iter().map(|(device, _)| *device).collect();
+        let devices: BTreeSet<u32> = self.streams.iter().map(|[device, ..]| *device).collect();
         devices.len()
     }
 
@@ -101,11 +103,13 @@ mod tests {
     use super::*;
     use crate::recording::planted::{kernel, work};
 
-    /// Kernels by stream, start and end; streams from 100 on are of a second device.
+    /// Kernels by stream, start and end; streams from 100 on are of a second device, and those from 50 on are of a second
+    /// context, whose streams have the numbers of the first one's.
     fn of(kernels: &[[u64; 3]], iterations: u64) -> Activity {
         let record = |&[stream, start, end]: &[u64; 3]| WorkRecord {
             device: u32::from(stream >= 100),
-            stream: stream as u32,
+            context: 1 + u32::from(stream >= 50),
+            stream: stream as u32 % 50,
             ..work(kernel("k"), start, end, 1)
         };
         let records: Vec<WorkRecord> = kernels.iter().map(record).collect();
@@ -114,8 +118,9 @@ mod tests {
 
     #[test]
     fn each_moment_counts_once_whichever_stream_works() {
-        // Nothing, apart, touching, overlapping, nested, on one stream, three at once, two devices, an empty one.
-        let kernels: [&[[u64; 3]]; 9] = [
+        // Nothing, apart, touching, overlapping, nested, on one stream, three at once, two devices, two contexts, an
+        // empty one.
+        let kernels: [&[[u64; 3]]; 10] = [
             &[],
             &[[7, 10, 20], [7, 50, 60]],
             &[[7, 10, 20], [9, 20, 30]],
@@ -124,6 +129,7 @@ mod tests {
             &[[7, 10, 30], [7, 20, 45]],
             &[[1, 0, 9], [2, 3, 9], [3, 6, 12]],
             &[[7, 0, 10], [107, 5, 20]],
+            &[[7, 0, 10], [57, 5, 20]],
             &[[7, 10, 20], [9, 15, 15]],
         ];
         // Busy, span, overlap, streams, devices.
@@ -136,6 +142,7 @@ mod tests {
             [35, 35, 0, 1, 1],
             [12, 12, 6, 3, 1],
             [20, 20, 5, 2, 2],
+            [20, 20, 5, 2, 1],
             [10, 10, 0, 2, 1],
         ];
         for (kernels, expected) in kernels.into_iter().zip(figures) {

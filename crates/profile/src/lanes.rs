@@ -24,8 +24,8 @@ struct At {
     device: Option<u32>,
     order: u8,
     name: String,
-    /// The host's thread; 0 on a device.
-    thread: u32,
+    /// The host's thread, or the context on a device, among whose streams a number is unique.
+    owner: u32,
 }
 
 /// A span before it is placed.
@@ -206,7 +206,7 @@ fn on_device(record: &WorkRecord) -> Bar {
             device: Some(record.device),
             order,
             name: lane,
-            thread: 0,
+            owner: record.context,
         },
         kind: Some(kind),
         start: record.start,
@@ -221,12 +221,12 @@ fn on_device(record: &WorkRecord) -> Bar {
 }
 
 impl At {
-    fn host(order: u8, name: &str, thread: u32) -> Self {
+    fn host(order: u8, name: &str, owner: u32) -> Self {
         Self {
             device: None,
             order,
             name: name.to_owned(),
-            thread,
+            owner,
         }
     }
 }

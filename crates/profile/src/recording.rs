@@ -1,11 +1,14 @@
 //! The records of a benchmark, before they are analysed. All times are nanoseconds of the
 //! recording's own clock, which device and host share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::intervals::Interval;
 use super::report::Work;
+
+/// By how much the clocks of two devices may disagree in the records.
+const OTHER_DEVICE_NS: u64 = 20_000;
 
 /// Everything recorded of one benchmark.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +50,30 @@ impl Raw {
         self.untimed += more.untimed;
     }
 
+    /// The work outside of the window between two marks, the pieces of work of range `marks`: it starts before the first
+    /// one or ends after the second one. Work on their own stream is in order. Without a record of both there is none.
+    pub fn outside(&self, marks: u64) -> Vec<&WorkRecord> {
+        let of_marks =
+            |(correlation, range): &(u32, u64)| (*range == marks).then_some(*correlation);
+        let correlations: HashSet<u32> = self.in_range.iter().filter_map(of_marks).collect();
+        let is_mark = |record: &&WorkRecord| correlations.contains(&record.correlation);
+        let (mut marks, mut work): (Vec<_>, Vec<_>) = self.work.iter().partition(is_mark);
+        marks.sort_by_key(|mark| mark.start);
+        let [opening, closing] = marks[..] else {
+            return Vec::new();
+        };
+        work.retain(|record| {
+            let allowed_ns = match record.device == closing.device {
+                true => 0,
+                false => OTHER_DEVICE_NS,
+            };
+            record.place() != closing.place()
+                && (record.start + allowed_ns < opening.start
+                    || record.end > closing.end + allowed_ns)
+        });
+        work
+    }
+
     /// Adds the calls of the CUDA runtime that made no driver call. The time of the others is already
     /// in their driver calls.
     pub fn add_outer(&mut self, outer: Vec<CallRecord>) {
@@ -81,8 +108,17 @@ pub struct WorkRecord {
     pub correlation: u32,
     /// Index of the device.
     pub device: u32,
-    /// Number of the stream.
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream, among those of its context.
     pub stream: u32,
+}
+
+impl WorkRecord {
+    /// The numbers of its device, context and stream.
+    pub(crate) fn place(&self) -> [u32; 3] {
+        [self.device, self.context, self.stream]
+    }
 }
 
 /// A driver call, or a call of the CUDA runtime that makes none.
@@ -288,6 +324,7 @@ pub mod planted {
             end,
             correlation,
             device: 0,
+            context: 1,
             stream: 7,
         }
     }
@@ -392,6 +429,39 @@ mod tests {
             recording.part(&recording.steady).spans,
             [(100, 128), (200, 235)]
         );
+    }
+
+    #[test]
+    fn work_is_outside_of_the_window_between_marks_if_it_reaches_over_an_end() {
+        let mark = |start, correlation| work(kernel("mark"), start, start + 10, correlation);
+        let beside = |device, start, end| WorkRecord {
+            device,
+            stream: 8,
+            ..work(kernel("k"), start, end, 9)
+        };
+        let far = OTHER_DEVICE_NS;
+        let work = vec![
+            mark(2 * far, 2),
+            // On the stream of the marks.
+            work(kernel("k"), 0, 5 * far, 9),
+            mark(far + 10, 1),
+            // The device of the marks, and another one.
+            beside(0, far + 10, 2 * far + 10),
+            beside(0, far + 9, far + 50),
+            beside(0, far + 50, 2 * far + 11),
+            beside(1, 10, 3 * far + 10),
+            beside(1, 9, far),
+            beside(1, far, 3 * far + 11),
+        ];
+        let mut raw = Raw {
+            work,
+            in_range: vec![(2, 7), (9, 3), (1, 7)],
+            ..Raw::default()
+        };
+        let found: Vec<u64> = raw.outside(7).iter().map(|record| record.start).collect();
+        assert_eq!(found, [far + 9, far + 50, 9, far]);
+        raw.in_range.pop();
+        assert!(raw.outside(7).is_empty());
     }
 
     #[test]

@@ -199,6 +199,7 @@ macro_rules! work {
             end: $record.end,
             correlation: $record.correlation,
             device: $record.device,
+            context: $record.context,
             stream: $record.stream,
         }
     };
@@ -289,19 +290,19 @@ mod tests {
         CUpti_ActivityKernel7, CUpti_ActivityKernel8, CUpti_ActivityKernel9, CUpti_ActivityKernel10
     ]: {
         kind = kind, registers = registersPerThread, start = start, end = end, device = deviceId,
-        stream = streamId, grid = gridX, block = blockX, static_shared = staticSharedMemory,
+        context = contextId, stream = streamId, grid = gridX, block = blockX, static_shared = staticSharedMemory,
         dynamic_shared = dynamicSharedMemory, correlation = correlationId, name = name,
     });
     same_places!(Copy as [CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6]: {
         kind = kind, copy_kind = copyKind, from = srcKind, to = dstKind, bytes = bytes, start = start,
-        end = end, device = deviceId, stream = streamId, correlation = correlationId,
+        end = end, device = deviceId, context = contextId, stream = streamId, correlation = correlationId,
     });
     same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: {
-        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, stream = streamId,
+        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, context = contextId, stream = streamId,
         from_device = srcDeviceId, to_device = dstDeviceId, correlation = correlationId,
     });
     same_places!(Set as [CUpti_ActivityMemset3, CUpti_ActivityMemset4]: {
-        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, stream = streamId,
+        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, context = contextId, stream = streamId,
         correlation = correlationId,
     });
     same_places!(ApiCall as CUpti_ActivityAPI: {
@@ -358,6 +359,7 @@ mod tests {
             start: 1_000,
             end: 1_800,
             deviceId: 1,
+            contextId: 4,
             streamId: 13,
             gridX: 2,
             gridY: 3,
@@ -380,6 +382,7 @@ mod tests {
             end: 1_800,
             correlation: 77,
             device: 1,
+            context: 4,
             stream: 13,
         });
         assert_eq!(kernel, expected);

@@ -19,6 +19,11 @@ const CUPTI: Library = Library {
     failed: 999,
 };
 
+/// The kind of a kernel's record.
+const KERNEL: u32 = 10;
+/// The kind of record that has the number which marks a call.
+const MARK: u32 = 39;
+
 /// Words of a record, as many for each kind.
 const WORDS: usize = 14;
 const RECORD: usize = WORDS * size_of::<u64>();
@@ -33,6 +38,23 @@ pub(crate) struct Tool {
     kinds: BTreeSet<u32>,
     records: Vec<[u64; WORDS]>,
     dropped: usize,
+    /// The numbers that mark the calls of a thread; here the calls of all threads.
+    ranges: Vec<u64>,
+    launches: u32,
+}
+
+impl Tool {
+    /// The number of a launch. A record has the number that marks it.
+    pub(crate) fn launched(&mut self) -> u32 {
+        self.launches += 1;
+        let range = self.ranges.last();
+        if let Some(&range) = range.filter(|_| self.kinds.contains(&MARK)) {
+            let mut record = [0; WORDS];
+            record[..3].copy_from_slice(&[MARK.into(), range, self.launches.into()]);
+            self.records.push(record);
+        }
+        self.launches
+    }
 }
 
 exported! { CUPTI:
@@ -116,12 +138,13 @@ exported! { CUPTI:
         Ok(std::mem::take(&mut state.tool.dropped))
     }
 
-    fn cuptiActivityPushExternalCorrelationId(_state, _kind: u32, _id: u64) {
+    fn cuptiActivityPushExternalCorrelationId(state, _kind: u32, id: u64) {
+        state.tool.ranges.push(id);
         Ok(())
     }
 
-    fn cuptiActivityPopExternalCorrelationId(_state, _kind: u32) => u64 {
-        Ok(0)
+    fn cuptiActivityPopExternalCorrelationId(state, _kind: u32) => u64 {
+        state.tool.ranges.pop().ok_or_else(|| Fault::invalid("no number was pushed"))
     }
 }
 
@@ -130,7 +153,7 @@ impl State {
     pub(crate) fn record_activity(&mut self, work: &Work, times: [Time; 2]) {
         // The number of a kind, and the word at which its device lies; the stream lies in the next.
         let (kind, device_at) = match work {
-            Work::Kernel { .. } => (10, 5),
+            Work::Kernel { .. } => (KERNEL, 5),
             Work::Copy(_) => (1, 4),
             Work::Set(_) => (2, 4),
             _ => return,
@@ -148,6 +171,15 @@ impl State {
         record[2..4].copy_from_slice(&times);
         record[device_at] = device as u64;
         record[device_at + 1] = self.running;
+        if let Work::Kernel {
+            effect,
+            correlation,
+            ..
+        } = work
+        {
+            record[11] = u64::from(*correlation) << u32::BITS;
+            record[13] = effect.name().as_ptr().addr() as u64;
+        }
         self.tool.records.push(record);
     }
 }

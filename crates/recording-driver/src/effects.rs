@@ -1,6 +1,8 @@
 //! The few kernels whose effects other code needs. Every other kernel takes a defined time and writes
 //! nothing.
 
+use std::ffi::CStr;
+
 use crate::clock::Time;
 use crate::device::Description;
 use crate::memory::Memory;
@@ -34,6 +36,16 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
+    /// The name of the kernel in the records.
+    pub(crate) fn name(&self) -> &'static CStr {
+        match self {
+            Self::Gate { .. } => c"crossover_gate",
+            Self::Spin { .. } => c"crossover_spin",
+            Self::Empty => c"crossover_empty",
+            Self::Operations(_) | Self::Joint(_) => c"kernel",
+        }
+    }
+
     /// The effect of kernel `name` with these arguments.
     pub(crate) fn of(name: &str, values: &[u64], memory: &Memory) -> Outcome<Self> {
         Ok(match (name, values) {

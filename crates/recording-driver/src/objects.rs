@@ -136,6 +136,8 @@ pub(crate) enum Work {
     Kernel {
         effect: Effect,
         used: Vec<Used>,
+        /// The number of the launch in the records.
+        correlation: u32,
     },
     Copy(Copy),
     Set(Set),

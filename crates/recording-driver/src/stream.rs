@@ -134,7 +134,13 @@ impl State {
             self.check_access(device, used.address)?;
         }
         self.clock.host += self.devices[device].description.launch_ns;
-        self.enqueue(stream, Work::Kernel { effect, used }, text)
+        let correlation = self.tool.launched();
+        let work = Work::Kernel {
+            effect,
+            used,
+            correlation,
+        };
+        self.enqueue(stream, work, text)
     }
 
     /// Runs the first piece of work of a stream. A closed gate stays, unless it is `forced`: then the

@@ -38,7 +38,7 @@ impl State {
             }
         };
         let took = match work {
-            Work::Kernel { effect, used } => {
+            Work::Kernel { effect, used, .. } => {
                 for used in used {
                     let name = used.name;
                     check(

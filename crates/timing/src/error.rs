@@ -5,7 +5,6 @@ use cudarc::driver::DriverError;
 use crate::cuda_error::CudaError;
 use crate::prepared_launch::GATE_TIMEOUT;
 use crossover_words::Clock;
-use crossover_words::units::time;
 
 /// The error of a routine: any that can be sent to another thread.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -83,18 +82,14 @@ pub enum TimingError {
          or the wall clock"
     )]
     NotHeld,
-    /// This device or another one was still busy when the timed stream was done.
+    /// A device worked before the timed window or after it.
     #[error(
-        "a device worked for {} after {}: work on another stream or device is not in the time; enqueue it on \
-         CudaTime::stream, have that stream wait for an event behind it, or call \
-         CudaTime::ignore_other_streams if it is no part of the benchmark",
-        time(*after_ns), window_in_words(*window_ns)
+        "{work}: work on another stream or device is not in the time; enqueue it on CudaTime::stream, have that \
+         stream wait for an event behind it, or call CudaTime::ignore_other_streams if it is no part of the benchmark"
     )]
     WorkElsewhere {
-        /// How long it was still busy, ns.
-        after_ns: f64,
-        /// The timed window, ns; 0 for the capture of a graph.
-        window_ns: f64,
+        /// Which kernels ran outside of the timed window, or how long a device worked after it.
+        work: String,
     },
     /// The work of the routine cannot be captured in a CUDA graph.
     #[error(
@@ -143,13 +138,6 @@ pub enum TimingError {
     /// The driver returned a time that is not a number.
     #[error("the driver returned a time that is not a number; this is a driver fault, run again")]
     NotANumber,
-}
-
-fn window_in_words(ns: f64) -> String {
-    if ns == 0.0 {
-        return "the capture, in which nothing runs on the timed stream".to_owned();
-    }
-    format!("the timed window of {}", time(ns))
 }
 
 impl TimingError {

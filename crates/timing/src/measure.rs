@@ -157,10 +157,14 @@ impl CudaTime {
         #[cfg(feature = "profiler")]
         if self.session().is_taken() {
             let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
-            let wait = self.own_wait().borrow().clone();
-            return (self.session()).measure(self.device(), sample, routine, wait, plainly);
+            return (self.session()).measure(self, sample, routine, plainly);
         }
-        self.measure_plainly(sample, routine)
+        let measured = self.measure_plainly(sample, &mut *routine)?;
+        #[cfg(feature = "profiler")]
+        if self.criterion().benchmarks.is_tested.take() {
+            self.require_work_within(sample.clock, routine)?;
+        }
+        Ok(measured)
     }
 
     /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the

@@ -14,6 +14,7 @@ use crate::gate::EmptyTimes;
 use crate::panic::catch_panic;
 use crate::prepared_launch::{bind, synchronize_context};
 use crate::sequence;
+use crossover_words::units::time;
 
 /// The device may stay busy after a sample for this share of the sample,
 const SHARE: f64 = 0.02;
@@ -122,8 +123,11 @@ impl CudaTime {
     /// The error if the device stays busy for long after the timed stream is done.
     fn work_elsewhere(&self, window_ns: f64) -> Result<Option<TimingError>, CudaError> {
         let allowed_ns = LEAST_NS.max(SHARE * window_ns);
-        // Devices of other processes that take part may work on, and this one then waits for them.
-        if self.others_ignored().get() || self.is_announced() {
+        if !self.works_alone() {
+            return Ok(None);
+        }
+        #[cfg(feature = "profiler")]
+        if self.is_recorded() {
             return Ok(None);
         }
         let waits = self.waits()?;
@@ -133,12 +137,21 @@ impl CudaTime {
             idle.push(self.waits()?);
             after_ns = longest_beyond(&waits, &idle);
         }
-        Ok(
-            (after_ns > allowed_ns).then_some(TimingError::WorkElsewhere {
-                after_ns,
-                window_ns,
-            }),
-        )
+        if after_ns <= allowed_ns {
+            return Ok(None);
+        }
+        let window = match window_ns {
+            0.0 => "the capture, in which nothing runs on the timed stream".to_owned(),
+            _ => format!("the timed window of {}", time(window_ns)),
+        };
+        let work = format!("a device worked for {} after {window}", time(after_ns));
+        Ok(Some(TimingError::WorkElsewhere { work }))
+    }
+
+    /// Whether work elsewhere is an error. Devices of other processes that take part may work on, and this one then
+    /// waits for them.
+    pub(crate) fn works_alone(&self) -> bool {
+        !self.others_ignored().get() && !self.is_announced()
     }
 }
 

@@ -5,6 +5,7 @@
 mod activity;
 mod device;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,9 @@ use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtrMut, result, sys};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::CudaProfiler;
-use crossover_timing::{BoxError, Clock, CudaBencherExt, TimingError, bind, machine_code, range};
+use crossover_timing::{
+    BoxError, Clock, CudaBencherExt, CudaError, TimingError, bind, machine_code, range,
+};
 
 use crate::device::{Opened, TestResult, middle};
 
@@ -413,6 +416,38 @@ fn names_are_not_read_once_their_module_is_gone() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn the_clock_activity_finds_known_times_on_hidden_streams() -> TestResult {
     activity::all(&Opened::new()?.time).map_err(|error| error as _)
+}
+
+/// By CUPTI's records, also of work that no wait shows. Work that joins is within the window.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn work_outside_of_the_window_is_named() -> TestResult {
+    let bench = Opened::new()?;
+    let other = bench.stream.context().new_stream()?;
+    let (long, short) = (bench.spin(30_000)?, bench.spin(3_000)?);
+    // SAFETY: the kernel takes one 64-bit number.
+    let long = |stream| unsafe { long.launch(stream) };
+    // SAFETY: as above.
+    let short = || unsafe { short.launch(&other) };
+    for &clock in Clock::OF_STREAM {
+        let joined = || -> Result<(), BoxError> {
+            other.join(&bench.stream)?;
+            short()?;
+            Ok(bench.stream.join(&other)?)
+        };
+        bench.profile(clock, 3, joined)?;
+        let named = |routine: &dyn Fn() -> Result<(), CudaError>| {
+            let profile = AssertUnwindSafe(|| bench.profile(clock, 2, routine).map(drop));
+            let panic = catch_unwind(profile).err();
+            let error = panic.and_then(|panic| panic.downcast::<String>().ok());
+            error.is_some_and(|error| error.contains("spin began before the timed window or"))
+        };
+        assert!(named(&|| short().and_then(|()| long(&other))), "{clock}");
+        let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
+        let within = || short().and_then(|()| long(&bench.stream));
+        assert_eq!(named(&within), is_held, "{clock}");
+    }
+    Ok(())
 }
 
 /// Of what a clock measures, at most 1 %, of a graph 2 %: it is recorded node by node. What it costs the host is printed.

@@ -41,7 +41,14 @@ pub(crate) fn inside(
         }
         let stand_in = StandIn::default();
         let mut command = stand_in.command(&task, devices);
-        command.args(["--exact", &task, "--include-ignored", "--test-threads=1"]);
+        // The last one is for the clocks too, which then look at one iteration of a benchmark more closely.
+        command.args([
+            "--exact",
+            &task,
+            "--include-ignored",
+            "--test-threads=1",
+            "--test",
+        ]);
         let output = command.output()?;
         let said = said(&output);
         // How many there were is of interest in a good run too.

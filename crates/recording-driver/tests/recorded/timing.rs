@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
-use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
+use crossover_timing::cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::profiler::CudaProfiler;
 use crossover_timing::{
@@ -47,6 +47,8 @@ struct On {
     elsewhere: Arc<CudaContext>,
     other: Arc<CudaStream>,
     spin: Launch,
+    /// Of the timed stream, and of the stream beside.
+    events: [CudaEvent; 2],
 }
 
 impl On {
@@ -59,11 +61,13 @@ impl On {
         let module =
             elsewhere.load_module(Ptx::from_src(include_str!("../../../timing/src/gate.ptx")))?;
         let spin = module.load_function("crossover_spin")?;
+        let other = elsewhere.new_stream()?;
         Ok(Self {
+            events: [stream.record_event(None)?, other.record_event(None)?],
             empty: time.empty_kernel().expect("opened on a device"),
             time,
             stream,
-            other: elsewhere.new_stream()?,
+            other,
             elsewhere,
             spin: Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(SPUN.as_nanos() as u64),
         })
@@ -93,6 +97,16 @@ impl On {
         bind(&self.elsewhere)?;
         self.spin()?;
         bind(self.stream.context())
+    }
+
+    /// Work on the stream beside, for which the timed one waits.
+    fn joined(&self) -> Result<(), BoxError> {
+        let [forked, joined] = &self.events;
+        forked.record(&self.stream)?;
+        self.other.wait(forked)?;
+        self.spin()?;
+        joined.record(&self.other)?;
+        Ok(self.stream.wait(joined)?)
     }
 
     /// Work on the stream beside.
@@ -210,6 +224,7 @@ pub(crate) fn tests() -> Vec<Trial> {
             Ok(())
         }),
         test_with("activity on criterion", TWO, 0, &[CHANGES], activity_stored),
+        test_with("activity within", TWO, 1, &[], activity_within),
     ]
 }
 
@@ -278,6 +293,61 @@ fn activity_refused(on: On) -> Result<(), BoxError> {
         .time
         .measure_activity(3, || Err::<(), _>("its own error"));
     assert!(matches!(failed, Err(TimingError::Routine(_))), "{failed:?}");
+    on.is_known(&on.time)
+}
+
+/// Under `--test` and `--profile-time`, records name the work outside of the timed window, which no wait has to show.
+fn activity_within(on: On) -> Result<(), BoxError> {
+    // SAFETY: no other thread of this process reads or writes the environment.
+    unsafe { std::env::remove_var("RECORDING_DRIVER_WAITS") };
+    on.time.ignore_other_streams(false);
+    let beside = on.stream.context().new_stream()?;
+    let short = || -> Result<(), BoxError> {
+        on.launch()?;
+        // SAFETY: the kernel takes no arguments.
+        Ok(unsafe { on.empty.launch(&beside) }?)
+    };
+    let short_awaited = || short().and_then(|()| Ok(beside.synchronize()?));
+    let long = || Ok(on.hidden()?);
+    let joined = || on.joined();
+    let run = |profiles, benchmark: &mut dyn FnMut(&mut Bencher<'_, CudaTime>)| {
+        let mut criterion = criterion(&on.time);
+        if profiles {
+            let profiler = CudaProfiler::new(&on.time).quiet();
+            let time = Some(Duration::from_millis(1));
+            criterion = criterion.with_profiler(profiler).profile_time(time);
+        }
+        let run = AssertUnwindSafe(|| {
+            criterion.bench_function("k", benchmark);
+        });
+        let panic = catch_unwind(run).err()?;
+        let error = *panic.downcast::<String>().expect("a sentence");
+        // Criterion goes on after the iteration of `--test`, with samples that a busy host may end.
+        Some(error).filter(|error| !error.starts_with("a device worked"))
+    };
+    for (profiles, clocks) in [(false, Clock::OF_STREAM), (true, &[Clock::EventsGated])] {
+        let found = |clock, routine: &dyn Fn() -> Result<(), BoxError>| {
+            run(profiles, &mut |b| b.iter_on(&on.time, clock, 2, routine))
+        };
+        for &clock in clocks {
+            let error = found(clock, &long).expect("it ends after the window");
+            let is_named = error.starts_with("crossover_spin began before the timed window or");
+            assert!(is_named && error.contains(ELSEWHERE), "{error}");
+            // It ends within the window, but begins before the gate opens.
+            let error = found(clock, &short);
+            assert_eq!(error.is_some(), is_gated(clock), "{clock}: {error:?}");
+            assert_eq!(found(clock, &joined), None, "{clock}");
+        }
+        on.time.ignore_other_streams(true);
+        assert_eq!(found(Clock::EventsGated, &short), None);
+        on.time.ignore_other_streams(false);
+    }
+    let awaited = run(false, &mut |b| b.iter_awaited(&on.time, short_awaited));
+    assert_eq!(awaited, None);
+    let graph = run(false, &mut |b| b.iter_graph(&on.time, || on.twice()));
+    assert_eq!(graph, None);
+    on.time.settle()?;
+    on.time.ignore_other_streams(true);
     on.is_known(&on.time)
 }
 
@@ -767,21 +837,14 @@ fn kept(on: On) -> Result<(), BoxError> {
 /// Work on another stream that the timed one waits for.
 fn joined(on: On) -> Result<(), BoxError> {
     on.time.ignore_other_streams(false);
-    let (forked, joined) = (on.stream.record_event(None)?, on.other.record_event(None)?);
-    let fork = || -> Result<(), BoxError> {
-        forked.record(&on.stream)?;
-        on.other.wait(&forked)?;
-        on.spin()?;
-        joined.record(&on.other)?;
-        Ok(on.stream.wait(&joined)?)
-    };
     let spun = 10.0 * SPUN.as_nanos() as f64;
     for &clock in Clock::OF_STREAM {
-        let ns = on.time.measure_launches(clock, 10, 1, fork)?;
+        let ns = on.time.measure_launches(clock, 10, 1, || on.joined())?;
         let is_of_host = [Clock::Wall, Clock::Submit].contains(&clock);
         assert!(is_of_host || ns >= spun, "{clock}: {ns}");
     }
-    assert!(on.time.measure_graph(Clock::EventsGated, 10, fork)? >= spun);
+    let gated = Clock::EventsGated;
+    assert!(on.time.measure_graph(gated, 10, || on.joined())? >= spun);
     Ok(())
 }
 

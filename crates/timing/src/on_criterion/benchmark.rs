@@ -39,6 +39,9 @@ impl CudaTime {
             };
             benchmarks.counted.set(iteration);
         }
+        #[cfg(feature = "profiler")]
+        (benchmarks.is_tested)
+            .set(iterations == 1 && clock != Clock::Activity && has_argument("--test"));
         let ns = if benchmark.iteration.is_some() {
             let sample = Sample {
                 clock,
@@ -89,7 +92,7 @@ impl CudaTime {
         let clock = benchmark.clock;
         let iteration = benchmark.iteration.unwrap_or_default();
         let benchmarks = &self.criterion().benchmarks;
-        if !self.is_profiling() && std::env::args_os().any(|a| is_profile_time(&a)) {
+        if !self.is_profiling() && has_argument("--profile-time") {
             benchmarks.say(NO_PROFILER.to_owned());
         }
         let Some(device) = self.device() else {
@@ -169,9 +172,13 @@ const OVERLAPS: &str = "a routine makes programmatic dependent launches: on even
 const LONG: &str = "launches take longer since an earlier benchmark, by kernels or memory sets on eight more streams or by \
     resets of persisting lines: call CudaTime::shorten_launches before each benchmark, or use fewer streams";
 
-fn is_profile_time(argument: &std::ffi::OsStr) -> bool {
-    let argument = argument.to_string_lossy();
-    argument.split('=').next() == Some("--profile-time")
+/// Whether the program was given an option, with or without a value.
+fn has_argument(option: &str) -> bool {
+    std::env::args_os().any(|argument| is_option(&argument, option))
+}
+
+fn is_option(argument: &std::ffi::OsStr, option: &str) -> bool {
+    argument.to_string_lossy().split('=').next() == Some(option)
 }
 
 /// The note if the gate is off.
@@ -239,7 +246,8 @@ mod tests {
             ("--profile-time=3", true),
             ("profile-time", false),
         ] {
-            assert_eq!(is_profile_time(argument.as_ref()), expected, "{argument}");
+            let found = is_option(argument.as_ref(), "--profile-time");
+            assert_eq!(found, expected, "{argument}");
         }
     }
 

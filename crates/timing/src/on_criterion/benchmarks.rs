@@ -56,6 +56,9 @@ pub(crate) struct Benchmarks {
     pub(super) launches: Cell<CountedLaunches>,
     /// The figures of the last sample on [`Clock::Activity`].
     pub(crate) activity: Cell<Option<[f64; 5]>>,
+    /// Whether the next sample is of a benchmark that Criterion only tests.
+    #[cfg(feature = "profiler")]
+    pub(crate) is_tested: Cell<bool>,
     /// Whether the note on the constant of `events-cold` was printed.
     pub(super) constant_said: Cell<bool>,
     pub(crate) ledger: Ledger,

@@ -7,10 +7,10 @@ use cudarc::driver::result;
 
 use super::library::Cupti;
 use super::on_device::OnDevice;
-use super::recorder::{Stop, activity};
-use super::records::WORK;
+use super::recorder::{Stop, activity, check};
+use super::records::{KINDS, WORK};
 use crate::absence::Absence;
-use crate::cuda_error::{Called, CudaError};
+use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{BoxError, TimingError};
@@ -38,8 +38,7 @@ impl CudaTime {
     /// it from a thread of its own. It must return only when all that was asked for is done on the devices, and must not
     /// keep a clone of this clock, which would then never end.
     ///
-    /// Without this, `measure_activity` waits for the primary contexts of all devices, and for the context that is current
-    /// on its thread; a profile waits for the context of this clock.
+    /// Without this, both wait for the primary contexts of all devices, and for the context that is current on their thread.
     pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
         let wait = move || wait().map_err(|e| TimingError::from(e.into()));
         *self.own_wait().borrow_mut() = Some(Rc::new(wait));
@@ -80,15 +79,8 @@ impl CudaTime {
         }
         let device = self.device().ok_or(TimingError::NoDevice { clock })?;
         self.announce(iterations)?;
-        let own_wait = self.own_wait().borrow().clone();
-        let mut wait = || match &own_wait {
-            Some(wait) => wait(),
-            None => Ok(self.wait_for_contexts()?),
-        };
-        let recorded = Cupti::get().map_err(Stop::from).and_then(|cupti| {
-            let mut bench = OnDevice::new(cupti, device, WORK, routine, &mut wait);
-            activity(&mut bench, iterations)
-        });
+        let bench = OnDevice::new(self, WORK, clock, routine).map_err(Stop::from);
+        let recorded = bench.and_then(|mut bench| activity(&mut bench, iterations));
         device.last_use.set(Some(Instant::now()));
         let recorded = recorded.map_err(|stop| match stop {
             Stop::Benchmark(error) => error,
@@ -104,8 +96,35 @@ impl CudaTime {
         Ok(recorded)
     }
 
-    /// Waits for the devices with an active primary context, and for the context of this thread, which stays current.
-    fn wait_for_contexts(&self) -> Result<(), CudaError> {
+    /// Whether records tell exactly which work is elsewhere, as they do while a benchmark is profiled or tested.
+    pub(crate) fn is_recorded(&self) -> bool {
+        let is_tested = self.criterion().benchmarks.is_tested.get();
+        (is_tested || self.is_profiling()) && Cupti::get().is_ok()
+    }
+
+    /// Requires that an iteration has no work outside of its timed window, where CUPTI can tell.
+    pub(crate) fn require_work_within(
+        &self,
+        clock: Clock,
+        routine: Routine<'_>,
+    ) -> Result<(), TimingError> {
+        let bench = OnDevice::new(self, &KINDS, clock, routine);
+        match bench.ok().filter(|_| self.works_alone()) {
+            Some(mut bench) => match check(&mut bench) {
+                Err(Stop::Benchmark(error)) => Err(error),
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Waits as [`wait_by`](Self::wait_by) has it, or for the devices with an active primary context and for the context of
+    /// this thread, which stays current.
+    pub(super) fn wait_for_work(&self) -> Result<(), TimingError> {
+        let own_wait = self.own_wait().borrow().clone();
+        if let Some(wait) = own_wait {
+            return wait();
+        }
         let current = result::ctx::get_current().called("cuCtxGetCurrent")?;
         let settled = self.settle();
         if let Some(current) = current {
@@ -113,6 +132,7 @@ impl CudaTime {
             unsafe { result::ctx::set_current(current) }.called("cuCtxSetCurrent")?;
             result::ctx::synchronize().called("cuCtxSynchronize")?;
         }
-        settled.map(drop)
+        settled?;
+        Ok(())
     }
 }

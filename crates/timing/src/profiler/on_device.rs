@@ -4,14 +4,20 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::absence::NoProfile;
 use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
-use super::recorder::{Bench, Stop};
+use super::recorder::{Bench, MARKS, Stop};
 use super::records::{DRIVER, Record, read};
+use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Routine};
+use crate::error::TimingError;
+use crate::prepared_launch::bind;
+use crate::sequence;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
+use crossover_words::Clock;
 
 /// Whether a module was unloaded since the recording began. The names of kernels in CUPTI's records lie in
 /// their modules. No module is unloaded while this is locked.
@@ -27,13 +33,14 @@ unsafe extern "C" fn unloading(_: *mut c_void, _domain: u32, _event: u32, _: *co
 }
 
 pub(super) struct OnDevice<'a> {
-    cupti: &'static Cupti,
+    pub(super) cupti: &'static Cupti,
+    time: &'a CudaTime,
     device: &'a ClockedDevice,
     /// The kinds of activity to record.
     kinds: &'static [u32],
+    /// The clock that times the routine.
+    clock: Clock,
     routine: Routine<'a>,
-    /// Waits for the work that the routine has launched.
-    wait: Routine<'a>,
     /// Exists only while recording, because it makes every call longer.
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
@@ -44,22 +51,28 @@ pub(super) struct OnDevice<'a> {
 
 impl<'a> OnDevice<'a> {
     pub(super) fn new(
-        cupti: &'static Cupti,
-        device: &'a ClockedDevice,
+        time: &'a CudaTime,
         kinds: &'static [u32],
+        clock: Clock,
         routine: Routine<'a>,
-        wait: Routine<'a>,
-    ) -> Self {
-        Self {
-            cupti,
-            device,
+    ) -> Result<Self, NoProfile> {
+        Ok(Self {
+            device: time.device().ok_or(NoProfile::NoDevice)?,
+            cupti: Cupti::get()?,
+            time,
             kinds,
+            clock,
             routine,
-            wait,
             subscription: None,
             enabled: Vec::new(),
             functions: HashMap::new(),
-        }
+        })
+    }
+
+    /// The GPU's name, for readers of the profile.
+    pub(super) fn gpu_name(&self) -> String {
+        let name = self.device.context.name();
+        name.unwrap_or_else(|_| "GPU".to_owned())
     }
 
     fn disable(&mut self) {
@@ -109,8 +122,43 @@ impl Bench for OnDevice<'_> {
         (self.routine)().map_err(Stop::Benchmark)
     }
 
+    fn run_marked(&mut self) -> Result<(), Stop> {
+        let (cupti, device, routine) = (self.cupti, self.device, &mut self.routine);
+        let empty = device.gate.borrow().empty();
+        let mark = || {
+            // The routine may have left another context current.
+            bind(&device.context)?;
+            cupti.push(MARKS);
+            // SAFETY: the kernel takes no arguments.
+            let launched = unsafe { empty.launch(&device.stream) };
+            cupti.pop();
+            launched
+        };
+        let mut marked = || {
+            mark()?;
+            routine()?;
+            Ok(mark()?)
+        };
+        let has_gate = device.gate.borrow().off().is_none();
+        let is_held = has_gate && matches!(self.clock, Clock::EventsGated | Clock::EventsCold);
+        let window = device.window(&mut marked).map_err(TimingError::from);
+        let ran = window.and_then(|mut window| {
+            window.is_trial = true;
+            match is_held {
+                // Work that does not wait for the timed stream begins while the gate holds the window.
+                true => sequence::gated(&mut window, 1, 1),
+                false => sequence::events(&mut window, 1),
+            }
+        });
+        match ran {
+            // The routine waits for its work, or for room in the queue.
+            Ok(_) | Err(TimingError::GateTimeout) => Ok(()),
+            Err(error) => Err(Stop::Benchmark(error)),
+        }
+    }
+
     fn synchronize(&mut self) -> Result<(), Stop> {
-        (self.wait)().map_err(Stop::Benchmark)
+        self.time.wait_for_work().map_err(Stop::Benchmark)
     }
 
     fn evict(&mut self) -> Result<(), Stop> {
@@ -190,11 +238,6 @@ impl Drop for OnDevice<'_> {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// The GPU's name, for readers of the profile.
-pub(super) fn gpu_name(device: &ClockedDevice) -> String {
-    device.context.name().unwrap_or_else(|_| "GPU".to_owned())
 }
 
 #[cfg(test)]

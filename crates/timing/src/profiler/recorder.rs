@@ -1,6 +1,7 @@
 //! The order in which a benchmark is recorded, apart from the CUDA and CUPTI calls that do it, so
 //! that it can be tested without a GPU.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::absence::NoProfile;
@@ -22,6 +23,9 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// Two iterations in a row must have as many kernels, within so many, before an [`activity`] begins.
 const WARM_UP: u32 = 50;
 
+/// The number of the range of the marks at both ends of a window.
+pub(super) const MARKS: u64 = u64::MAX;
+
 /// Why a recording ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -41,6 +45,8 @@ impl From<NoProfile> for Stop {
 pub(super) trait Bench {
     /// Enqueues one iteration.
     fn run(&mut self) -> Result<(), Stop>;
+    /// Runs one iteration as its clock does, between two [marks](MARKS).
+    fn run_marked(&mut self) -> Result<(), Stop>;
     /// Waits until the device is idle.
     fn synchronize(&mut self) -> Result<(), Stop>;
     /// Evicts the L2 cache.
@@ -66,6 +72,8 @@ pub(super) struct RecordingPlan {
     pub(super) launches: u32,
     /// Each iteration starts from an idle device and an evicted L2 cache.
     pub(super) cold: bool,
+    /// Work outside of the timed window is an error.
+    pub(super) alone: bool,
 }
 
 /// Records a benchmark: some iterations without recording, so that its cost is known; single
@@ -95,12 +103,7 @@ fn stopped<B: Bench, T>(
 /// The activity of `iterations` back to back, in batches whose records fit, after a warm-up of single iterations.
 pub(super) fn activity(bench: &mut impl Bench, iterations: u64) -> Result<Activity, Stop> {
     let (activity, _) = stopped(bench, |bench| {
-        bench.synchronize()?;
-        bench.start()?;
-        // CUPTI sets itself up at the first launches that it sees: their records do not count.
-        bench.run()?;
-        bench.synchronize()?;
-        bench.collect()?;
+        begin(bench)?;
         let mut warm_up = batch(bench, 1)?;
         for _ in 1..WARM_UP {
             let before = std::mem::replace(&mut warm_up, batch(bench, 1)?);
@@ -121,6 +124,40 @@ pub(super) fn activity(bench: &mut impl Bench, iterations: u64) -> Result<Activi
         Ok(activity)
     })?;
     Ok(activity)
+}
+
+/// Begins to record. CUPTI sets itself up at the first launches that it sees: their records do not count.
+fn begin(bench: &mut impl Bench) -> Result<(), Stop> {
+    bench.synchronize()?;
+    bench.start()?;
+    bench.run()?;
+    bench.synchronize()?;
+    bench.collect().map(drop)
+}
+
+/// Requires that an iteration has no work outside of its window.
+pub(super) fn check(bench: &mut impl Bench) -> Result<(), Stop> {
+    let checked = stopped(bench, |bench| {
+        begin(bench)?;
+        require_alone(bench)
+    });
+    checked.map(drop)
+}
+
+/// [`check`] while recording.
+fn require_alone(bench: &mut impl Bench) -> Result<(), Stop> {
+    bench.run_marked()?;
+    bench.synchronize()?;
+    let raw = bench.collect()?;
+    let outside = raw.outside(MARKS).into_iter();
+    let names: BTreeSet<String> = outside.map(|record| record.work.to_string()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    let names = names.join(", ");
+    let work = format!("{names} began before the timed window or ended after it");
+    Err(Stop::Benchmark(TimingError::WorkElsewhere { work }))
 }
 
 /// Runs iterations back to back on idle devices, and waits for them.
@@ -156,6 +193,9 @@ fn recorded(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, S
     }
     raw.append(bench.collect()?);
     let of_each = (raw.work.len() / singles.len()) as u64;
+    if plan.alone {
+        require_alone(bench)?;
+    }
     let count = iterations(plan, ns, of_each.max(plan.launches.into()));
     let steady = several(bench, count, plan.cold)?;
     raw.append(bench.collect()?);
@@ -268,6 +308,9 @@ mod tests {
             }
             Ok(())
         }
+        fn run_marked(&mut self) -> Result<(), Stop> {
+            self.run()
+        }
         fn synchronize(&mut self) -> Result<(), Stop> {
             self.step("synchronize")?;
             let called = self.now + 1;
@@ -311,6 +354,7 @@ mod tests {
             expected_ns: 2_000.0,
             launches: 2,
             cold: false,
+            alone: true,
         }
     }
 
@@ -328,8 +372,8 @@ mod tests {
         for single in &recording.singles {
             assert_eq!(recording.part(single).work.len(), 2);
         }
-        // 50 iterations without recording, 1 to settle, 5 single ones, the window.
-        assert_eq!(bench.count("run"), 50 + 1 + 5 + 49);
+        // 50 iterations without recording, 1 to settle, 5 single ones, 1 between marks, the window.
+        assert_eq!(bench.count("run"), 50 + 1 + 5 + 1 + 49);
         assert!(
             (recording.unrecorded_ns - 2_001.1).abs() < 0.01,
             "{}",
@@ -387,6 +431,7 @@ mod tests {
         let mut bench = Fake::default();
         let cold = RecordingPlan {
             cold: true,
+            alone: false,
             ..plan(40_000)
         };
         let recording = record(&mut bench, &cold).unwrap();
@@ -424,7 +469,8 @@ mod tests {
     #[test]
     fn a_failure_anywhere_switches_recording_off_and_leaves_the_device_idle() {
         type Run = fn(&mut Fake) -> Result<(), Stop>;
-        let runs: [Run; 2] = [
+        let runs: [Run; 3] = [
+            check,
             |bench| record(bench, &plan(20_000)).map(drop),
             |bench| activity(bench, 3).map(drop),
         ];

@@ -5,14 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use super::absence::NoProfile;
-use super::library::Cupti;
-use super::on_device::{OnDevice, gpu_name};
+use super::on_device::OnDevice;
 use super::recorder::{RecordingPlan, Stop, WINDOW, record};
 use super::records::KINDS;
 use super::version;
-use crate::device::{ClockedDevice, Routine, Sample, Wait};
+use crate::cuda_time::CudaTime;
+use crate::device::{Routine, Sample};
 use crate::error::TimingError;
-use crate::prepared_launch::synchronize_context;
 use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
 use crossover_words::Clock;
@@ -56,10 +55,9 @@ impl Slot {
     /// Measures by `plainly` within a session, and records once, when the benchmark has warmed up.
     pub(crate) fn measure(
         &self,
-        device: Option<&ClockedDevice>,
+        time: &CudaTime,
         sample: Sample,
         routine: Routine<'_>,
-        wait: Option<Wait>,
         plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
     ) -> Result<f64, TimingError> {
         let before = Instant::now();
@@ -69,8 +67,7 @@ impl Slot {
         let Some(mut session) = self.session.borrow_mut().take() else {
             return measured;
         };
-        let measured =
-            measured.and_then(|ns| session.take_in(ns, device, sample, elapsed, routine, wait));
+        let measured = measured.and_then(|ns| session.take_in(ns, time, sample, elapsed, routine));
         if let Err(error) = &measured {
             let message = error.to_string();
             let failed = NoProfile::BenchmarkFailed { message };
@@ -113,15 +110,14 @@ impl Session {
     fn take_in(
         &mut self,
         ns: f64,
-        device: Option<&ClockedDevice>,
+        time: &CudaTime,
         sample: Sample,
         elapsed: Duration,
         routine: Routine<'_>,
-        wait: Option<Wait>,
     ) -> Result<f64, TimingError> {
         if self.is_ready(sample.iterations, elapsed) {
             let expected_ns = elapsed.as_nanos() as f64 / sample.iterations as f64;
-            self.outcome = Some(match recorded(device, sample, expected_ns, routine, wait) {
+            self.outcome = Some(match recorded(time, sample, expected_ns, routine) {
                 Ok(recorded) => Ok(recorded),
                 Err(Stop::Recording(reason)) => Err(reason),
                 Err(Stop::Benchmark(error)) => return Err(error),
@@ -132,31 +128,24 @@ impl Session {
 }
 
 fn recorded(
-    device: Option<&ClockedDevice>,
+    time: &CudaTime,
     sample: Sample,
     expected_ns: f64,
     routine: Routine<'_>,
-    wait: Option<Wait>,
 ) -> Result<Recorded, Stop> {
-    let device = device.ok_or(NoProfile::NoDevice)?;
-    let cupti = Cupti::get()?;
     let plan = RecordingPlan {
         window: WINDOW,
         expected_ns,
         launches: sample.iteration.launches(),
         cold: sample.clock == Clock::EventsCold,
+        alone: time.works_alone(),
     };
-    let mut wait = || match &wait {
-        Some(wait) => wait(),
-        // For all streams, since a benchmark may have its own.
-        None => Ok(synchronize_context(&device.context)?),
-    };
-    let mut bench = OnDevice::new(cupti, device, &KINDS, routine, &mut wait);
+    let mut bench = OnDevice::new(time, &KINDS, sample.clock, routine)?;
     let recording = record(&mut bench, &plan)?;
     if recording.has_nothing() {
         return Err(NoProfile::NothingOnDevice.into());
     }
-    let described = described(sample.clock, gpu_name(device), cupti.version);
+    let described = described(sample.clock, bench.gpu_name(), bench.cupti.version);
     Ok((recording, described))
 }
 

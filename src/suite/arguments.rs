@@ -107,9 +107,10 @@ impl Arguments {
     /// How long Criterion warms a benchmark up for which the plan has so much.
     pub(super) fn warm_up(&self, planned: Duration) -> Duration {
         let given = self.number("warm-up-time");
-        match self.is_quick() {
-            true => Duration::ZERO,
-            false => given.map_or(planned, Duration::from_secs_f64),
+        if self.is_quick() {
+            Duration::ZERO
+        } else {
+            given.map_or(planned, Duration::from_secs_f64)
         }
     }
 

@@ -67,9 +67,12 @@ const FORMAT: &str = "--output-format=bencher";
 /// changes, or with an error.
 pub(super) fn complete_command_line() -> io::Result<()> {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let long = |argument: &OsString| match argument == "-q" {
-        true => "--quiet".into(),
-        false => argument.clone(),
+    let long = |argument: &OsString| {
+        if argument == "-q" {
+            "--quiet".into()
+        } else {
+            argument.clone()
+        }
     };
     let mut complete: Vec<OsString> = given.iter().map(long).collect();
     let texts = complete.iter().map(|it| it.to_string_lossy().into_owned());
@@ -93,9 +96,10 @@ fn is_added() -> bool {
 /// The command line as it was given.
 pub(super) fn given() -> Vec<String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match is_added() {
-        true => args[..args.len() - 1].to_vec(),
-        false => args,
+    if is_added() {
+        args[..args.len() - 1].to_vec()
+    } else {
+        args
     }
 }
 

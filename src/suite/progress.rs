@@ -55,9 +55,10 @@ impl Progress {
     pub(super) fn measured(&mut self, id: &str, result: &Benchmark) {
         let unsteady = result.unsteady.as_ref().map_or("", |_| ", unsteady");
         let text = format!("{id}: {}{unsteady}", units::time(result.median_ns));
-        let line = match self.is_quiet {
-            true => text,
-            false => self.line(self.begun.saturating_sub(1), text),
+        let line = if self.is_quiet {
+            text
+        } else {
+            self.line(self.begun.saturating_sub(1), text)
         };
         if let Some(criterion) = &mut self.criterion {
             criterion.print(&line);
@@ -82,9 +83,10 @@ impl Progress {
         let elapsed = self.start.map_or(Duration::ZERO, |start| start.elapsed());
         let each = elapsed.saturating_sub(self.confirming) / self.begun.max(1) as u32;
         let left = each * (total - self.begun.min(total)) as u32 + self.to_confirm;
-        match self.begun < ENOUGH {
-            true => place,
-            false => format!("{place}, {}", left_in_words(left)),
+        if self.begun < ENOUGH {
+            place
+        } else {
+            format!("{place}, {}", left_in_words(left))
         }
     }
 }
@@ -92,9 +94,10 @@ impl Progress {
 /// `about 40 s left`.
 pub(super) fn left_in_words(left: Duration) -> String {
     let seconds = left.as_secs_f64();
-    match seconds < 90.0 {
-        true => format!("about {seconds:.0} s left"),
-        false => format!("about {:.0} min left", seconds / 60.0),
+    if seconds < 90.0 {
+        format!("about {seconds:.0} s left")
+    } else {
+        format!("about {:.0} min left", seconds / 60.0)
     }
 }
 

@@ -167,13 +167,14 @@ impl<'a> Sampler<'a> {
         let first = self.series(iterations)?;
         let is_over = || interrupt::signal().is_some();
         let is_again = !is_long(self.code.launches, self.plan.iteration) && !is_over();
-        let mut series = match is_again && self.wants_another(&first)? {
-            true => match self.series(iterations) {
+        let mut series = if is_again && self.wants_another(&first)? {
+            match self.series(iterations) {
                 // After a signal an unsteady result is better than none.
                 Err(_) if is_over() => first,
                 second => second?,
-            },
-            false => first,
+            }
+        } else {
+            first
         };
         let is_long = series.launches[1].filter(|state| state.is_long);
         series.launch_note = is_long.map(|state| long_launches(state, self.not_again));
@@ -287,13 +288,14 @@ fn is_long(launches: u32, iteration: Option<Duration>) -> bool {
 /// may return anything.
 fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
     const YEARS: f64 = 1e18;
-    match ns > 0.0 && ns / iterations as f64 <= YEARS {
-        true => Ok(ns),
-        false => Err(format!(
+    if ns > 0.0 && ns / iterations as f64 <= YEARS {
+        Ok(ns)
+    } else {
+        Err(format!(
             "the routine times itself and returned {ns:e} ns for {iterations} iterations, which is not a \
              valid time; check its `time`"
         )
-        .into()),
+        .into())
     }
 }
 

@@ -222,9 +222,10 @@ impl Advice {
             Some(at) => decision::decide(&self.operations[at], question),
             None => Answer::unsure(Reason::NoOperation),
         };
-        let choice = match self.is_other_machine {
-            true => Choice::Unsure,
-            false => answer.choice,
+        let choice = if self.is_other_machine {
+            Choice::Unsure
+        } else {
+            answer.choice
         };
         Answer {
             choice,

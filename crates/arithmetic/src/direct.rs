@@ -227,9 +227,10 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
             // SAFETY: row r of C has the vector's elements, of the last one those of the mask.
             unsafe {
                 let at = o.c.offset(r as isize * o.c_row).add(v * S::F32_LANES);
-                match v + 1 == V {
-                    true => simd.mask_store_ptr_f32s(last, at, sum),
-                    false => at.cast::<S::f32s>().write_unaligned(sum),
+                if v + 1 == V {
+                    simd.mask_store_ptr_f32s(last, at, sum)
+                } else {
+                    at.cast::<S::f32s>().write_unaligned(sum)
                 }
             }
         }

@@ -31,9 +31,10 @@ impl Isa {
     pub fn write(self, words: &mut [u64], past_caches: bool) {
         assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
         assert_eq!(words.as_ptr() as usize % 64, 0);
-        match past_caches {
-            true => self.run(Write::<true>(words)),
-            false => self.run(Write::<false>(words)),
+        if past_caches {
+            self.run(Write::<true>(words))
+        } else {
+            self.run(Write::<false>(words))
         }
     }
 }

@@ -153,9 +153,10 @@ impl Plot {
 
     /// The position of a size and a value on the axes.
     pub(crate) fn position(&self, size: f64, value: f64) -> (f64, f64) {
-        match self.is_linear() {
-            true => (size, value),
-            false => (size.log2(), value.log10()),
+        if self.is_linear() {
+            (size, value)
+        } else {
+            (size.log2(), value.log10())
         }
     }
 
@@ -177,9 +178,10 @@ impl Plot {
         Some(Frame {
             sizes: Axis {
                 ends: sizes,
-                ticks: match self.is_linear() {
-                    true => round_ticks(sizes),
-                    false => size_ticks(sizes, self.size_unit, measured),
+                ticks: if self.is_linear() {
+                    round_ticks(sizes)
+                } else {
+                    size_ticks(sizes, self.size_unit, measured)
                 },
             },
             values: Axis {

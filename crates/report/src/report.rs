@@ -56,10 +56,8 @@ impl Report {
     ) -> Self {
         let has_gpu =
             |machine: &&MachineResults| machine.benchmarks().any(|b| b.device == Device::Gpu);
-        let reference = match has_gpu(&&machine) {
-            true => None,
-            false => named.iter().chain(&committed).find(has_gpu).cloned(),
-        };
+        let reference = named.iter().chain(&committed).find(has_gpu);
+        let reference = reference.filter(|_| !has_gpu(&&machine)).cloned();
         let reference = reference.map(with_confirmed_times);
         let found = crossover_answer::find(&machine, reference.as_slice());
         let of_reference = reference.iter();
@@ -266,10 +264,10 @@ pub(crate) fn most_answers(
     // The first of several with as many.
     let most = named.into_iter().chain(committed).rev().max_by_key(answers);
     let machine = most.unwrap_or_else(|| MachineResults::read(root, "this machine", false));
-    match machine.groups.is_empty() {
-        true => Err(no_results(root)),
-        false => Ok(Report::of(machine, Vec::new(), None)),
+    if machine.groups.is_empty() {
+        return Err(no_results(root));
     }
+    Ok(Report::of(machine, Vec::new(), None))
 }
 
 /// Machines of `--with`, committed machines, and unreadable ones of these.
@@ -289,9 +287,10 @@ fn others_of(out: &Path, options: &Options) -> Result<Others, ReportError> {
         }
         named.push(there);
     }
-    let (committed, problems) = match options.no_reference {
-        true => Default::default(),
-        false => MachineResults::read_machines(&out.join(MACHINES)),
+    let (committed, problems) = if options.no_reference {
+        Default::default()
+    } else {
+        MachineResults::read_machines(&out.join(MACHINES))
     };
     Ok((named, committed, problems))
 }

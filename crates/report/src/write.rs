@@ -190,10 +190,10 @@ fn quoted(text: &str) -> Cow<'_, str> {
     if is_formula {
         text.to_mut().insert(0, '\'');
     }
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
-        false => text,
+    if text.contains([',', '"', '\n', '\r']) {
+        text = format!("\"{}\"", text.replace('"', "\"\"")).into();
     }
+    text
 }
 
 #[cfg(test)]

@@ -37,9 +37,10 @@ pub fn end_where_output_fails(code: i32) {
 /// # Errors
 /// The system does not tell it.
 pub fn own_executable() -> io::Result<PathBuf> {
-    match cfg!(target_os = "linux") {
-        true => Ok(format!("/proc/{}/exe", std::process::id()).into()),
-        false => std::env::current_exe(),
+    if cfg!(target_os = "linux") {
+        Ok(format!("/proc/{}/exe", std::process::id()).into())
+    } else {
+        std::env::current_exe()
     }
 }
 

@@ -143,9 +143,10 @@ pub mod files {
     /// # Errors
     /// The system's error.
     pub fn symlink(target: &Path, link: &Path) -> io::Result<()> {
-        match target.is_dir() {
-            true => std::os::windows::fs::symlink_dir(target, link),
-            false => std::os::windows::fs::symlink_file(target, link),
+        if target.is_dir() {
+            std::os::windows::fs::symlink_dir(target, link)
+        } else {
+            std::os::windows::fs::symlink_file(target, link)
         }
     }
 

@@ -228,9 +228,10 @@ pub fn speedup(ratio: f64) -> String {
         r if r >= 1.0 => (factor(r), "faster"),
         r => (factor(1.0 / r), "slower"),
     };
-    match by == factor(1.0) {
-        true => "as fast".to_owned(),
-        false => format!("{by} {word}"),
+    if by == factor(1.0) {
+        "as fast".to_owned()
+    } else {
+        format!("{by} {word}")
     }
 }
 

@@ -121,9 +121,10 @@ impl Confirming {
         let questions = &mut self.asking.questions;
         let any_short = questions.iter().any(is_short);
         for question in questions.iter_mut() {
-            question.is_open = match any_short {
-                true => is_short(question),
-                false => may_go_on && question.may_become_firm(),
+            question.is_open = if any_short {
+                is_short(question)
+            } else {
+                may_go_on && question.may_become_firm()
             };
         }
         questions.iter().any(|question| question.is_open)

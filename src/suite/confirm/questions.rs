@@ -128,9 +128,10 @@ impl OpenQuestions {
             MachineResults::of_results(journal.results(), "this machine", false).with_unsteady();
         let machines = MachineResults::read_machines(references).0.into_iter();
         let machines: Vec<MachineResults> = machines.map(with_confirmed_times).collect();
-        self.machine = match is_whole {
-            true => results.of_run(run),
-            false => results.clone(),
+        self.machine = if is_whole {
+            results.of_run(run)
+        } else {
+            results.clone()
         };
         let found = find(&self.machine, &machines);
         let of_this_run = |found: &&CrossoverAnswer| {

@@ -95,9 +95,10 @@ impl Fft {
 
 fn bound(n: usize) -> f64 {
     let log = |n: usize| (n as f64).log2();
-    let steps = match n.is_power_of_two() {
-        true => log(n),
-        false => 3.0 * log(4 * n),
+    let steps = if n.is_power_of_two() {
+        log(n)
+    } else {
+        3.0 * log(4 * n)
     };
     2.0 * 6.0 * 0.6 * UNIT_ROUNDOFF * (2.0 * steps + 1.0).sqrt()
 }

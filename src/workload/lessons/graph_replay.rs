@@ -241,9 +241,10 @@ fn links(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Prep
     let x = work.upload(&problem.x)?;
     let y = work.output::<f32>(problem.x.len())?;
     let is_fused = launching == Launches::Fused;
-    let function = match is_fused {
-        true => gpu.function(&FUSED, "chain_fused")?,
-        false => gpu.function(&CHAIN, "chain_link")?,
+    let function = if is_fused {
+        gpu.function(&FUSED, "chain_fused")?
+    } else {
+        gpu.function(&CHAIN, "chain_link")?
     };
     let grid = (elementwise_blocks(n)?, 1, 1);
     let new = || Launch::new(function.clone(), grid, (ELEMENTWISE_THREADS, 1, 1));

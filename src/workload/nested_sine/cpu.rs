@@ -79,9 +79,10 @@ pub fn in_passes(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>> {
     const GRAIN: usize = 1 << 15;
     let isa = Isa::best();
     let n = problem.len();
-    let threads = match n <= GRAIN {
-        true => Threads::One,
-        false => Threads::all(),
+    let threads = if n <= GRAIN {
+        Threads::One
+    } else {
+        Threads::all()
     };
     let share = n.div_ceil(threads.count()).next_multiple_of(1 << 10);
     let plan = Plan {

@@ -301,9 +301,10 @@ impl Calibrated {
             }
             let [speedup, low, high] = speedups;
             let is_known = estimate.nearest.is_none() || answer.choice != Choice::Unsure;
-            let choice = match is_known {
-                true => Choice::of(speedup, low, high),
-                false => Choice::Unsure,
+            let choice = if is_known {
+                Choice::of(speedup, low, high)
+            } else {
+                Choice::Unsure
             };
             Some((choice, speedups))
         };

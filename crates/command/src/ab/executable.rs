@@ -443,9 +443,10 @@ impl Workspace {
         let is_wanted =
             |target: &Target| args.benches.is_empty() || args.benches.contains(&target.name);
         self.packages.iter().filter(move |package| {
-            let is_chosen = match args.packages.is_empty() {
-                true => args.workspace || self.workspace_default_members.contains(&package.id),
-                false => args.packages.iter().any(|spec| package.is(spec)),
+            let is_chosen = if args.packages.is_empty() {
+                args.workspace || self.workspace_default_members.contains(&package.id)
+            } else {
+                args.packages.iter().any(|spec| package.is(spec))
             };
             is_chosen && package.benches().any(is_wanted)
         })

@@ -216,9 +216,9 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let is_new = !parent.exists();
     std::fs::create_dir_all(&dir)
         // The repository around it need not know of results.
-        .and_then(|()| match is_new {
-            true => std::fs::write(parent.join(".gitignore"), "*\n"),
-            false => Ok(()),
+        .and_then(|()| {
+            let ignore = || std::fs::write(parent.join(".gitignore"), "*\n");
+            is_new.then(ignore).unwrap_or(Ok(()))
         })
         .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
     check_room(&dir)?;

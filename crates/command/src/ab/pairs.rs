@@ -118,9 +118,10 @@ pub(super) fn judge(
     mut options: Options,
 ) -> anyhow::Result<(Comparison, Outcome)> {
     options.on_one_machine = true;
-    options.location = match sampling.is_brief() {
-        true => Location::Fastest,
-        false => Location::Median,
+    options.location = if sampling.is_brief() {
+        Location::Fastest
+    } else {
+        Location::Median
     };
     let mut pairs = Pairs {
         args,
@@ -139,9 +140,10 @@ pub(super) fn judge(
     options.layout = and_fixed(options.layout, &pairs.outcome.fixed);
     let confirms = args.budget > 0.0 && !pairs.outcome.over;
     options.screened = if confirms { pairs.first() as usize } else { 0 };
-    let mut comparison = match confirms {
-        true => pairs.confirm(&options)?,
-        false => pairs.compare(&options),
+    let mut comparison = if confirms {
+        pairs.confirm(&options)?
+    } else {
+        pairs.compare(&options)
     };
     let outcome = pairs.outcome;
     comparison.failures.clone_from(&outcome.failures);

@@ -83,9 +83,10 @@ pub(super) fn choose<'a>(
     for offers_turns in [true, false] {
         for (side, subject) in sides.iter().enumerate() {
             // Where one cannot take turns, short processes serve all.
-            let executables = match offers_turns {
-                true => subject.executables.clone(),
-                false => std::mem::take(&mut takers[side]),
+            let executables = if offers_turns {
+                subject.executables.clone()
+            } else {
+                std::mem::take(&mut takers[side])
             };
             for executable in executables {
                 copies.bring(Some(side))?;
@@ -252,10 +253,10 @@ impl Probe<'_> {
         }
         // One of another harness, which does not know the user's options.
         let plain = self.list(&[])?;
-        match plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
-            true => Ok(Some(without(&plain))),
-            false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
+        if plain.succeeded() && benchmarks(&plain.stdout).is_empty() {
+            return Ok(Some(without(&plain)));
         }
+        bail!("{name} cannot list its benchmarks: it {}", listed.failure())
     }
 
     /// The lines that may be benchmarks, and those that are printed whatever is selected.

@@ -136,9 +136,10 @@ impl<'a> Processes<'a> {
                     format!("left out: {id}: its name has a character that cannot be shown")
                 }));
                 for own in plain {
-                    let id = match named_apart {
-                        true => format!("{}/{own}", harness.executable.name),
-                        false => own.clone(),
+                    let id = if named_apart {
+                        format!("{}/{own}", harness.executable.name)
+                    } else {
+                        own.clone()
                     };
                     let known = benchmarks.iter().position(|benchmark| benchmark.id == id);
                     let at = known.unwrap_or_else(|| {
@@ -266,13 +267,14 @@ impl<'a> Processes<'a> {
             }
         }
         if let Some(side) = late {
-            return Ok(match is_quick {
-                true => Ran::Failed(format!(
+            return Ok(if is_quick {
+                Ran::Failed(format!(
                     "{} took {:.0} s, more than twice as long as the other side, and was ended",
                     pair.run(side),
                     limit.as_secs_f64()
-                )),
-                false => Ran::TooLong,
+                ))
+            } else {
+                Ran::TooLong
             });
         }
         for (side, sampled) in results {
@@ -339,10 +341,8 @@ impl<'a> Processes<'a> {
     fn leave_out(&mut self, unreached: &[usize]) -> Option<String> {
         let benchmarks = unreached.iter().map(|at| &self.benchmarks[*at]);
         let slowest = benchmarks.max_by(|a, b| a.slow.total_cmp(&b.slow))?;
-        let takes = match slowest.slow > 0.0 {
-            true => format!(", a pair of which takes {:.0} s or more", slowest.slow),
-            false => String::new(),
-        };
+        let takes = || format!(", a pair of which takes {:.0} s or more", slowest.slow);
+        let takes = (slowest.slow > 0.0).then(takes).unwrap_or_default();
         let remark = format!(
             "the budget did not reach {}, such as {}{takes}: raise --budget, or filter them",
             units::counted(unreached.len(), "benchmark"),

@@ -385,9 +385,10 @@ pub(super) fn link_surroundings(path: &Path, top: &Path) -> anyhow::Result<PathB
             }
             let to = copy.join(&name);
             // Cargo writes to it.
-            let made = match name == "Cargo.lock" {
-                true => fs::copy(&from, &to).map(drop),
-                false => symlink(&from, &to),
+            let made = if name == "Cargo.lock" {
+                fs::copy(&from, &to).map(drop)
+            } else {
+                symlink(&from, &to)
             };
             if let Err(why) = made {
                 eprintln!(

@@ -91,9 +91,10 @@ impl Version {
         let commit = repository.as_ref().ok().map(|here| here.commit(name));
         if let (Ok(repository), Some(Ok(commit))) = (&repository, &commit) {
             let short = commit.get(..12).unwrap_or(commit);
-            let label = match commit.starts_with(name) {
-                true => short.to_owned(),
-                false => format!("{name} ({short})"),
+            let label = if commit.starts_with(name) {
+                short.to_owned()
+            } else {
+                format!("{name} ({short})")
             };
             return Ok(Self::of(label, repository.clone(), Some(commit.clone())));
         }
@@ -116,11 +117,12 @@ impl Version {
             });
         }
         let repository = repository.map_err(|error| {
-            match error.to_string().contains("not a git repository") {
-                true => anyhow!(
-                    "This is not a git repository. Run `crossover ab` inside one, or name two bundles"
-                ),
-                false => error.context(format!("{name}: git cannot read this repository")),
+            let no_repository =
+                "This is not a git repository. Run `crossover ab` inside one, or name two bundles";
+            if error.to_string().contains("not a git repository") {
+                anyhow!(no_repository)
+            } else {
+                error.context(format!("{name}: git cannot read this repository"))
             }
         })?;
         let error = commit.and_then(Result::err).context("git knows it")?;
@@ -241,9 +243,10 @@ impl Version {
         let cargo = || cargo(&source.folder, source.overriding.as_deref());
         let has_benches = workspace.packages(args).next().is_some();
         // For every layout: with another linker cargo would build the dependencies anew.
-        let linker = match has_benches {
-            true => UserLinker::find(cargo, &copies.file("linker"))?,
-            false => None,
+        let linker = if has_benches {
+            UserLinker::find(cargo, &copies.file("linker"))?
+        } else {
+            None
         };
         let build = |flags: &[String]| {
             executable::build(cargo(), &record, &copies.target(), flags, linker.as_ref())
@@ -342,10 +345,10 @@ pub(super) fn check_names(sides: &[Version; 2], args: &BuildArgs) -> anyhow::Res
         return Ok(());
     };
     let neither: Vec<&str> = old.intersection(&new).map(String::as_str).collect();
-    match neither.is_empty() {
-        true => Ok(()),
-        false => bail!("neither side has the {}", neither.join(" and the ")),
+    if !neither.is_empty() {
+        bail!("neither side has the {}", neither.join(" and the "));
     }
+    Ok(())
 }
 
 /// Leaves out packages that one side cannot build, and says how the sides differ beside their code, a
@@ -463,14 +466,18 @@ pub(super) fn order_functions(
     for (name, why) in fixed {
         reasons.entry(why).or_default().push(name);
     }
-    let reasons = reasons.into_iter().map(|(why, names)| match has_random {
-        true => format!("{}: {why}", names.join(", ")),
-        false => why,
+    let reasons = reasons.into_iter().map(|(why, names)| {
+        if has_random {
+            format!("{}: {why}", names.join(", "))
+        } else {
+            why
+        }
     });
     let reasons = Vec::from_iter(reasons).join("; ");
-    Ok(match reasons.is_empty() {
-        true => Layout::Random,
-        false => Layout::Fixed(reasons),
+    Ok(if reasons.is_empty() {
+        Layout::Random
+    } else {
+        Layout::Fixed(reasons)
     })
 }
 

@@ -38,9 +38,10 @@ impl Recorder {
         if let Some(reasons) = &reading.throttle_reasons
             && *reasons != self.throttled
         {
-            let (kind, named) = match reasons.is_empty() {
-                true => (ThrottlingEnded, &self.throttled),
-                false => (ThrottlingSetIn, reasons),
+            let (kind, named) = if reasons.is_empty() {
+                (ThrottlingEnded, &self.throttled)
+            } else {
+                (ThrottlingSetIn, reasons)
             };
             let detail = named.join(", ");
             self.event(time_ms, kind, detail);

@@ -59,10 +59,10 @@ fn place_words(operation: &Operation, data: Residency) -> String {
 /// The machine of the thresholds, in a line.
 pub fn holds_for(thresholds: &Thresholds) -> String {
     let machine = &thresholds.machine;
-    let whose = match machine.gpu_of_another_machine {
-        true => " of another machine",
-        false => "",
-    };
+    let is_other = machine.gpu_of_another_machine;
+    let whose = is_other
+        .then_some(" of another machine")
+        .unwrap_or_default();
     let cap = machine
         .power_limit_w
         .map(|watts| format!(" at {} W", units::number(watts)));
@@ -312,9 +312,10 @@ fn uses(advice: &Advice, question: &Question) -> String {
     }
     while enough - few > 1 {
         let middle = few.midpoint(enough);
-        match wins(middle) {
-            true => enough = middle,
-            false => few = middle,
+        if wins(middle) {
+            enough = middle
+        } else {
+            few = middle
         }
     }
     let uses = units::counted(enough as usize, "use");

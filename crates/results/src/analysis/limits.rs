@@ -344,9 +344,10 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
     if benchmark.clock == Some(Clock::EventsCold) {
         let fraction = moved(f64::INFINITY)?;
-        return match fraction > NOISE && set <= cache {
-            true => Share::of(Limit::Cache, None, fraction),
-            false => Share::of(Limit::Memory, "memory bandwidth", fraction),
+        return if fraction > NOISE && set <= cache {
+            Share::of(Limit::Cache, None, fraction)
+        } else {
+            Share::of(Limit::Memory, "memory bandwidth", fraction)
         };
     }
     if set <= cache {
@@ -356,9 +357,10 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     if kernels > 1 && set < REUSED * cache {
         return Share::of(Limit::Cache, None, moved(set)?);
     }
-    match set >= BEYOND * cache {
-        true => Share::of(Limit::Memory, "memory bandwidth", moved(set)?),
-        false => Share::of(Limit::Memory, "L2 and memory bandwidth", moved(set)?),
+    if set >= BEYOND * cache {
+        Share::of(Limit::Memory, "memory bandwidth", moved(set)?)
+    } else {
+        Share::of(Limit::Memory, "L2 and memory bandwidth", moved(set)?)
     }
 }
 
@@ -368,9 +370,10 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Share> {
     let share = moved(benchmark, limits, Device::Cpu, set)?;
     let limit = bandwidth(limits, Device::Cpu, set)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
-    match limit > ABOVE_MEMORY * memory {
-        true => Share::of(Limit::Cache, "cache bandwidth", share),
-        false => Share::of(Limit::Memory, "memory bandwidth", share),
+    if limit > ABOVE_MEMORY * memory {
+        Share::of(Limit::Cache, "cache bandwidth", share)
+    } else {
+        Share::of(Limit::Memory, "memory bandwidth", share)
     }
 }
 

@@ -151,10 +151,11 @@ fn slug(name: &str) -> String {
     let name = name.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    match words.is_empty() {
-        true => "unknown".to_owned(),
+    if words.is_empty() {
+        "unknown".to_owned()
+    } else {
         // No product's name is as long; a folder's name may be 255 bytes long.
-        false => words.join("-").chars().take(100).collect(),
+        words.join("-").chars().take(100).collect()
     }
 }
 
@@ -245,9 +246,10 @@ pub const SM_CLOCK_LOCK: &str = "SM clock lock";
 impl GpuInfo {
     fn sm_clock_lock(&self) -> Option<String> {
         let highest = self.max_sm_clock_mhz?;
-        Some(match self.holds_sm_clock? {
-            true => "set by `nvidia-smi -ac`".to_owned(),
-            false => format!("none (`sudo nvidia-smi -lgc {highest}` locks it)"),
+        Some(if self.holds_sm_clock? {
+            "set by `nvidia-smi -ac`".to_owned()
+        } else {
+            format!("none (`sudo nvidia-smi -lgc {highest}` locks it)")
         })
     }
 }

@@ -115,9 +115,10 @@ impl fmt::Display for Class {
             None | Some(Clock::Wall) => "20 µs",
             Some(_) => "20 µs per launch",
         };
-        match self.short {
-            true => write!(f, " under {limit}"),
-            false => write!(f, " from {limit} on"),
+        if self.short {
+            write!(f, " under {limit}")
+        } else {
+            write!(f, " from {limit} on")
         }
     }
 }

@@ -96,12 +96,11 @@ impl Baseline {
                 }
             };
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy());
-            let counts = match keeps(&name) == Some(baseline) {
-                true => Sampled::whole(&path.with_file_name(baseline)).is_none(),
-                false => {
-                    let is_one = name == baseline && is_result(&entry);
-                    is_one && (!earlier(path).is_dir() || Sampled::whole(path).is_some())
-                }
+            let counts = if keeps(&name) == Some(baseline) {
+                Sampled::whole(&path.with_file_name(baseline)).is_none()
+            } else {
+                let is_one = name == baseline && is_result(&entry);
+                is_one && (!earlier(path).is_dir() || Sampled::whole(path).is_some())
             };
             if counts {
                 dirs.push(path.to_owned());

@@ -349,9 +349,10 @@ impl Group {
 
     /// The side that the GPU is compared with: the CPU, or one GPU of several.
     pub fn baseline(&self) -> Device {
-        match self.series.iter().any(|s| s.role.devices.is_some()) {
-            true => Device::Gpu,
-            false => Device::Cpu,
+        if self.series.iter().any(|s| s.role.devices.is_some()) {
+            Device::Gpu
+        } else {
+            Device::Cpu
         }
     }
 

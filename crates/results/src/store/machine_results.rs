@@ -298,9 +298,12 @@ impl MachineResults {
 
     /// The machine with some of its results.
     pub(crate) fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
-        let of_group = |group: &Arc<Group>| match group.benchmarks().all(&keep) {
-            true => Some(group.clone()),
-            false => group.only(&keep).map(Arc::new),
+        let of_group = |group: &Arc<Group>| {
+            if group.benchmarks().all(&keep) {
+                Some(group.clone())
+            } else {
+                group.only(&keep).map(Arc::new)
+            }
         };
         Self {
             groups: self.groups.iter().filter_map(of_group).collect(),

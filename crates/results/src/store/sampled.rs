@@ -127,9 +127,10 @@ fn sidecar_of(dir: &Path, samples: &[u8], id: &str) -> Result<Sampled, FileError
 /// The id of the result in the folder of a baseline, `<group>/<function>/<value>`: the parts that there are.
 pub(super) fn id_of(dir: &Path) -> Result<String, Unreadable> {
     if is_empty(dir) {
-        let reason = match is_kept(dir) {
-            true => "a run was cut short here before it left a result; run the benchmark again",
-            false => "the folder is empty, as some caches restore it; run the benchmark again",
+        let reason = if is_kept(dir) {
+            "a run was cut short here before it left a result; run the benchmark again"
+        } else {
+            "the folder is empty, as some caches restore it; run the benchmark again"
         };
         return Err(Unreadable::new(dir.display(), reason));
     }

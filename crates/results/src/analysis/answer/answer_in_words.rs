@@ -97,9 +97,10 @@ fn sizes(topic: &GroupInfo, (first, last): (f64, f64)) -> String {
         topic.unit.write(first as u64),
         topic.unit.write(last as u64),
     );
-    match first == last {
-        true => format!("{} = {last}", topic.symbol),
-        false => format!("{} = {first} to {last}", topic.symbol),
+    if first == last {
+        format!("{} = {last}", topic.symbol)
+    } else {
+        format!("{} = {first} to {last}", topic.symbol)
     }
 }
 
@@ -136,9 +137,10 @@ fn between(speedup: f64, (low, high): (f64, f64)) -> String {
         (false, _, false) => (units::factor(1.0 / high), units::factor(1.0 / low)),
         _ => (units::speedup(low), units::speedup(high)),
     };
-    match low == high {
-        true => low,
-        false => format!("{low} to {high}"),
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
     }
 }
 

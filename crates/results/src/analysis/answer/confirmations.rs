@@ -157,9 +157,12 @@ pub(super) fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<RunAnswe
     let series = |asked: &Confirmation, pair: &PairedTimes| -> Vec<&Series> {
         let group = machine.group(&asked.group).into_iter();
         let curves = group.flat_map(|group| &group.series);
-        let is_compared = |s: &&Series| match s.is_baseline() {
-            true => s.implementation == pair.cpu,
-            false => s.implementation == asked.gpu && s.clock == Some(asked.clock),
+        let is_compared = |s: &&Series| {
+            if s.is_baseline() {
+                s.implementation == pair.cpu
+            } else {
+                s.implementation == asked.gpu && s.clock == Some(asked.clock)
+            }
         };
         curves.filter(is_compared).collect()
     };

@@ -322,9 +322,10 @@ fn zero(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
     }
     for _ in 0..40 {
         let middle = f64::midpoint(from, to);
-        match value(middle) > 0.0 {
-            true => from = middle,
-            false => to = middle,
+        if value(middle) > 0.0 {
+            from = middle
+        } else {
+            to = middle
         }
     }
     f64::midpoint(from, to)

@@ -115,13 +115,14 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         let phases: Vec<&Benchmark> = phases.into_iter().map(once).collect::<Option<_>>()?;
         let takes: f64 = phases.iter().map(|b| b.median_ns).sum();
         let saves = eager.median_ns - call.median_ns;
-        let paid = match saves > 0.0 {
-            true => format!(
+        let paid = if saves > 0.0 {
+            format!(
                 "is paid after {} calls, each of which takes {} less",
                 units::count((takes / saves).ceil()),
                 units::time(saves)
-            ),
-            false => "is never paid".to_owned(),
+            )
+        } else {
+            "is never paid".to_owned()
         };
         let text = format!("{words} takes {} and {paid}", units::time(takes));
         Some((text, [phases, vec![eager, call]].concat()))

@@ -43,10 +43,8 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
             rests.push(b);
         }
     }
-    let times = match times.is_empty() {
-        true => String::new(),
-        false => format!("; {}", times.join(", ")),
-    };
+    let listed = || format!("; {}", times.join(", "));
+    let times = (!times.is_empty()).then(listed).unwrap_or_default();
     let link = context.machine.limit_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
     let of_link = worth.map_or(String::new(), |bytes| {

@@ -1,7 +1,5 @@
 //! Conditions of this machine that make measurements slower or less steady.
 
-use std::fmt::Display;
-
 use crossover_results::model::environment::{Cpu, GpuInfo};
 
 /// Possible disturbances of a measurement, besides the processor and the GPU themselves.
@@ -19,66 +17,86 @@ pub(super) struct Conditions {
 
 /// The disturbances of measurements here, each in a sentence with its remedy.
 pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, conditions: Conditions) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut add = |matters: bool, sentence: &dyn Display| {
-        if matters {
-            found.push(sentence.to_string());
-        }
-    };
-    add(
-        conditions.for_editing,
-        &"this executable is not fully optimised, so its CPU times are too long: measure with `cargo bench`",
-    );
+    let of_gpu = gpu.map(|gpu| of_gpu(gpu, conditions));
+    let possible = of_cpu(cpu, conditions).into_iter();
+    let possible = possible.chain(of_gpu.into_iter().flatten());
+    let found = possible.filter(|(is_found, _)| *is_found);
+    found.map(|(_, sentence)| sentence).collect()
+}
+
+/// Whether each possible disturbance of work on the CPU is there, and its sentence.
+fn of_cpu(cpu: &Cpu, conditions: Conditions) -> [(bool, String); 3] {
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
     let quota = cpu.quota_cores.unwrap_or(f64::INFINITY);
-    let sentence = format_args!(
-        "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: raise the \
-         container's CPU limit, or pin it to whole processors (cpuset)"
-    );
-    add(quota < allowed as f64, &sentence);
     let governor = cpu.governor.as_deref().unwrap_or("performance");
-    let sentence = format_args!(
-        "the CPU's frequency governor is {governor}, so its clock depends on what ran before: `sudo cpupower \
-         frequency-set -g performance`"
-    );
-    add(governor != "performance", &sentence);
-    let Some(gpu) = gpu else {
-        return found;
-    };
-    add(
-        gpu.recorded,
-        &"recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the device \
-         is made up and no output was verified; take it off LD_LIBRARY_PATH",
-    );
-    add(
-        conditions.far_from_gpu,
-        &"this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it at \
-         that node (`numactl`, or a container's cpuset)",
-    );
+    [
+        (
+            conditions.for_editing,
+            "this executable is not fully optimised, so its CPU times are too long: measure with `cargo bench`"
+                .to_owned(),
+        ),
+        (
+            quota < allowed as f64,
+            format!(
+                "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: \
+                 raise the container's CPU limit, or pin it to whole processors (cpuset)"
+            ),
+        ),
+        (
+            governor != "performance",
+            format!(
+                "the CPU's frequency governor is {governor}, so its clock depends on what ran before: `sudo cpupower \
+                 frequency-set -g performance`"
+            ),
+        ),
+    ]
+}
+
+/// Whether each possible disturbance of work on the GPU is there, and its sentence.
+fn of_gpu(gpu: &GpuInfo, conditions: Conditions) -> [(bool, String); 6] {
     let contexts = conditions.other_processes;
-    let sentence = format_args!(
-        "other processes have a context on the GPU ({contexts}) and may run kernels in between: end them (`nvidia-smi` \
-         lists them), or choose another GPU with CROSSOVER_DEVICE"
-    );
-    add(contexts > 0, &sentence);
-    add(
-        gpu.mig == Some(true),
-        &"MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; \
-         `sudo nvidia-smi -mig 0` gives the whole GPU",
-    );
     let limits = gpu.power_limit_w.zip(gpu.power_limit_default_w);
     let (limit, default) = limits.unwrap_or_default();
-    let sentence = format_args!(
-        "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls earlier: \
-         `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
-        gpu.uuid.as_deref().unwrap_or("0")
-    );
-    add(default - limit > 0.5, &sentence);
-    add(
-        conditions.launch_blocking,
-        &"CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it",
-    );
-    found
+    let uuid = gpu.uuid.as_deref().unwrap_or("0");
+    [
+        (
+            gpu.recorded,
+            "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the \
+             device is made up and no output was verified; take it off LD_LIBRARY_PATH"
+                .to_owned(),
+        ),
+        (
+            conditions.far_from_gpu,
+            "this process may not run at the GPU's NUMA node, so copies cross the link between the sockets: start it \
+             at that node (`numactl`, or a container's cpuset)"
+                .to_owned(),
+        ),
+        (
+            contexts > 0,
+            format!(
+                "other processes have a context on the GPU ({contexts}) and may run kernels in between: end them \
+                 (`nvidia-smi` lists them), or choose another GPU with CROSSOVER_DEVICE"
+            ),
+        ),
+        (
+            gpu.mig == Some(true),
+            "MIG mode is on: results are of a slice, which shares the GPU's clock and power with other slices; `sudo \
+             nvidia-smi -mig 0` gives the whole GPU"
+                .to_owned(),
+        ),
+        (
+            default - limit > 0.5,
+            format!(
+                "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls \
+                 earlier: `sudo nvidia-smi -i {uuid} -pl {default:.0}` restores it"
+            ),
+        ),
+        (
+            conditions.launch_blocking,
+            "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it"
+                .to_owned(),
+        ),
+    ]
 }
 
 #[cfg(test)]

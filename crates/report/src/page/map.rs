@@ -117,24 +117,33 @@ pub(super) fn section(report: &Report, groups: &[GroupView]) -> Markup {
                  data in ordinary or pinned host memory, or on the device where each call is awaited or calls are queued."
                 @for marked in &marks { (note(marked)) }
             }
-            div style={ "--places:" (places.len()) } { (scroll("Where the GPU wins", "map", &columns, html! {
-                    tbody {
-                        @for group in groups.iter().filter(|group| !group.answers.is_empty()) {
-                            tr {
-                                th scope="row" {
-                                    a href=(link::of_group(group.name)) { (group.topic.title) }
-                                    " " small { (group.topic.symbol) }
-                                }
-                                @for data in &places {
-                                    @match group.answer(*data) {
-                                        Some(answer) => (cell(group, answer, mark(answer)))
-                                        None => { td.none { "·" } }
-                                    }
-                                }
-                            }
+            div style={ "--places:" (places.len()) } { (scroll("Where the GPU wins", "map", &columns, rows(groups, &places, mark))) }
+        }
+    }
+}
+
+/// A row for each operation that has an answer, with a cell for each place.
+fn rows<'a>(
+    groups: &'a [GroupView],
+    places: &[Residency],
+    mark: impl Fn(&GroupAnswer) -> &'a str,
+) -> Markup {
+    html! {
+        tbody {
+            @for group in groups.iter().filter(|group| !group.answers.is_empty()) {
+                tr {
+                    th scope="row" {
+                        a href=(link::of_group(group.name)) { (group.topic.title) }
+                        " " small { (group.topic.symbol) }
+                    }
+                    @for data in places {
+                        @match group.answer(*data) {
+                            Some(answer) => (cell(group, answer, mark(answer)))
+                            None => { td.none { "·" } }
                         }
                     }
-            })) }
+                }
+            }
         }
     }
 }

@@ -145,36 +145,52 @@ fn details(
             div id=[is_first.then_some("all")] { (scroll(&label, "plain figures", &columns, html! {
                     tbody {
                         @for series in &group.series {
-                            @for (i, b) in series.points.iter().enumerate() {
-                                tr {
-                                    td.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
-                                        (linked(&b.id, b, machine, out))
-                                    }
-                                    td { (units::time(b.median_ns)) }
-                                    @let amount = work.filter(|_| series.measures_work()).and_then(|w| Some((w, w.amount(series, i)?)));
-                                    td {
-                                        @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
-                                    }
-                                    td {
-                                        @if let Some(share) = limits::share(series, b, machine) {
-                                            (share.words())
-                                        }
-                                    }
-                                    td { (series.clock_name()) }
-                                    td { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
-                                    td { @if let Some(spread) = b.spread { (units::percent(spread)) } }
-                                    @if counted { td { (energy(series, i, work)) } }
-                                    td { @if let Some(v) = &b.verified { span title=(v.method) { (v.words()) } } }
-                                    td { @if let Some(n) = b.samples { (n) } }
-                                    td {
-                                        @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
-                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(clock_events(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
-                                    }
-                                }
+                            @for i in 0..series.points.len() {
+                                (figures(series, i, machine, out, work, counted))
                             }
                         }
                     }
             })) }
+        }
+    }
+}
+
+/// The row of a benchmark, the `i`-th of its curve, with its energy if `counted`.
+fn figures(
+    series: &Series,
+    i: usize,
+    machine: &MachineResults,
+    out: &Path,
+    work: Option<RateKind>,
+    counted: bool,
+) -> Markup {
+    let b = &series.points[i];
+    let amount = work.filter(|_| series.measures_work());
+    let amount = amount.and_then(|work| Some((work, work.amount(series, i)?)));
+    html! {
+        tr {
+            td.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
+                (linked(&b.id, b, machine, out))
+            }
+            td { (units::time(b.median_ns)) }
+            td {
+                @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
+            }
+            td {
+                @if let Some(share) = limits::share(series, b, machine) {
+                    (share.words())
+                }
+            }
+            td { (series.clock_name()) }
+            td { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
+            td { @if let Some(spread) = b.spread { (units::percent(spread)) } }
+            @if counted { td { (energy(series, i, work)) } }
+            td { @if let Some(v) = &b.verified { span title=(v.method) { (v.words()) } } }
+            td { @if let Some(n) = b.samples { (n) } }
+            td {
+                @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
+                (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(clock_events(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
+            }
         }
     }
 }

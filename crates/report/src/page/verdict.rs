@@ -62,42 +62,14 @@ pub(super) fn section(
     groups: &[&GroupView],
     decisions: Option<&Decisions>,
 ) -> Markup {
-    let (chosen, decision) = first(groups, decisions).unzip();
+    let first = first(groups, decisions);
+    let (chosen, decision) = first.unzip();
     // Of a group that compares nothing there is no verdict.
     let is_asked = decision.is_some() || groups.iter().any(|group| group.unmeasured.is_some());
     html! {
         section #verdict hidden[decisions.is_some() && !is_asked] {
             h2 { "Is it worth moving to the GPU?" }
-            form.ask.scripted {
-                label hidden[groups.len() == 1] {
-                    "Operation"
-                    select #v-operation {
-                        @for group in groups {
-                            option value=(group.name) selected[chosen.is_some_and(|chosen| chosen.name == group.name)] { (group.topic.title) }
-                        }
-                    }
-                }
-                label {
-                    span #v-axis { (chosen.map_or("Size", |group| &group.topic.axis)) }
-                    input #v-size inputmode="numeric" autocomplete="off" value=[decision.map(|decision| decision.size)];
-                }
-                label {
-                    "The data are"
-                    select #v-data {
-                        @for data in PLACES {
-                            option value=(data.name()) selected[decision.is_some_and(|decision| decision.place == data)] { (data.words()) }
-                        }
-                    }
-                }
-                label {
-                    "and are used"
-                    select #v-uses {
-                        @for (i, uses) in USES.iter().enumerate() {
-                            option value=(i) { @if *uses == 1 { "once" } @else { (uses) " times" } }
-                        }
-                    }
-                }
-            }
+            (form(groups, first))
             p.scripted #v-says aria-live="polite" {}
             p.scripted #v-more {}
             @match decisions {
@@ -126,5 +98,42 @@ pub(super) fn section(
             }
         }
         (disturbances(report))
+    }
+}
+
+/// The form that asks for an operation, a size, the place of the data and their uses.
+fn form(groups: &[&GroupView], first: Option<(&GroupView, &Decision)>) -> Markup {
+    let (chosen, decision) = first.unzip();
+    html! {
+        form.ask.scripted {
+            label hidden[groups.len() == 1] {
+                "Operation"
+                select #v-operation {
+                    @for group in groups {
+                        option value=(group.name) selected[chosen.is_some_and(|chosen| chosen.name == group.name)] { (group.topic.title) }
+                    }
+                }
+            }
+            label {
+                span #v-axis { (chosen.map_or("Size", |group| &group.topic.axis)) }
+                input #v-size inputmode="numeric" autocomplete="off" value=[decision.map(|decision| decision.size)];
+            }
+            label {
+                "The data are"
+                select #v-data {
+                    @for data in PLACES {
+                        option value=(data.name()) selected[decision.is_some_and(|decision| decision.place == data)] { (data.words()) }
+                    }
+                }
+            }
+            label {
+                "and are used"
+                select #v-uses {
+                    @for (i, uses) in USES.iter().enumerate() {
+                        option value=(i) { @if *uses == 1 { "once" } @else { (uses) " times" } }
+                    }
+                }
+            }
+        }
     }
 }

@@ -234,7 +234,6 @@ impl CudaTime {
     /// As [`measure`](Self::measure).
     pub fn guard(&self, claim: &Claim, code: &mut impl Guarded) -> Result<Vec<Doubt>, TimingError> {
         let device = self.guarded_device(claim.clock)?;
-        let mut doubts = Vec::new();
         // Loads code lazily loaded by the routine, because the first run on new inputs is timed.
         code.run()?;
         self.settle()?;
@@ -242,10 +241,27 @@ impl CudaTime {
         // Another stream may allocate and write the new memory, and the timed one may use it only afterwards.
         self.settle()?;
         let before = self.checksums(&code.inputs())?;
+        let mut doubts = self.doubts_of_runs(claim.clock, code)?;
+        doubts.extend(self.doubts_of_time(claim, code)?);
+        let after = self.checksums(&code.inputs())?;
+        let changed = (before.iter().zip(&after).enumerate()).filter(|(_, (old, new))| old != new);
+        doubts.extend(changed.map(|(at, _)| Doubt::Input(at)));
+        device.last_use.set(Some(Instant::now()));
+        Ok(doubts)
+    }
+
+    /// Runs on new inputs into a poisoned output: whether each is right, complete when its time ends, and as long as
+    /// the others.
+    fn doubts_of_runs(
+        &self,
+        clock: Clock,
+        code: &mut impl Guarded,
+    ) -> Result<Vec<Doubt>, TimingError> {
+        let mut doubts = Vec::new();
         code.poison()?;
         self.settle()?;
         // Without a gate, behind which lazily loaded code would wait.
-        let clock = match claim.clock {
+        let clock = match clock {
             Clock::Wall | Clock::Submit | Clock::Activity => Clock::Wall,
             _ => Clock::Events,
         };
@@ -286,6 +302,16 @@ impl CudaTime {
         } else if most_ns > COLD_FACTOR * least_ns + HICCUP {
             doubts.push(Doubt::Disturbed { least_ns, most_ns });
         }
+        Ok(doubts)
+    }
+
+    /// Compares the claimed time with a plain measurement, and with a copy of as many bytes.
+    fn doubts_of_time(
+        &self,
+        claim: &Claim,
+        code: &mut impl Guarded,
+    ) -> Result<Vec<Doubt>, TimingError> {
+        let mut doubts = Vec::new();
         let most = u64::from(LAUNCHES_PER_GATE / claim.launches.max(1)).max(1);
         let many = ((WINDOW / claim.ns) as u64).clamp(1, most);
         let run = &mut || Ok(code.run()?);
@@ -310,10 +336,6 @@ impl CudaTime {
                 copy_ns,
             });
         }
-        let after = self.checksums(&code.inputs())?;
-        let changed = (before.iter().zip(&after).enumerate()).filter(|(_, (old, new))| old != new);
-        doubts.extend(changed.map(|(at, _)| Doubt::Input(at)));
-        device.last_use.set(Some(Instant::now()));
         Ok(doubts)
     }
 

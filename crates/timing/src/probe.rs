@@ -118,8 +118,12 @@ fn primary_context(ordinal: usize) -> Result<Arc<CudaContext>, CudaError> {
     CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")
 }
 
-fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
-    let failed = |call| move |e: DriverError| Absence::from(CudaError::new(call, e));
+fn failed(call: &'static str) -> impl Fn(DriverError) -> Absence {
+    move |e| CudaError::new(call, e).into()
+}
+
+/// Initialises the driver. Returns the CUDA that it has, major and minor.
+fn driver_version() -> Result<(u32, u32), Absence> {
     result::init().map_err(|e| match e.0 {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => Absence::NoDevice,
         sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Absence::BrokenDriver {
@@ -132,7 +136,11 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
     unsafe { sys::cuDriverGetVersion(&mut version) }
         .result()
         .map_err(failed("cuDriverGetVersion"))?;
-    let cuda = (version as u32 / 1000, version as u32 % 1000 / 10);
+    Ok((version as u32 / 1000, version as u32 % 1000 / 10))
+}
+
+fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
+    let cuda = driver_version()?;
     if cuda < OLDEST_CUDA {
         return Err(Absence::DriverTooOld { cuda });
     }

@@ -83,6 +83,28 @@ impl CudaTime {
         Ok(())
     }
 
+    /// The state and the constants of launches. They explain a result, so an error is no reason to lose a benchmark.
+    fn probed_launches(&self, clock: Clock) -> CountedLaunches {
+        let state = self.or_say(self.launch_state());
+        if state.is_some_and(|state| state.is_long) {
+            self.criterion().benchmarks.say(LONG.to_owned());
+        }
+        CountedLaunches {
+            probe_ns: state.map(|state| state.probe_ns),
+            empty_ns: self.or_say(self.launch_constant(clock)),
+            event_step_ns: self.event_step_ns(clock),
+            ..CountedLaunches::default()
+        }
+    }
+
+    fn or_say<T>(&self, found: Result<Option<T>, TimingError>) -> Option<T> {
+        found.unwrap_or_else(|error| {
+            let note = format!("the launch constant is unknown: {error}");
+            self.criterion().benchmarks.say(note);
+            None
+        })
+    }
+
     /// Checks a benchmark, and counts the launches of an iteration.
     fn begin_benchmark(
         &self,
@@ -110,25 +132,8 @@ impl CudaTime {
         {
             benchmarks.say(without_gate(clock, reason));
         }
-        // Both explain a result, and are no reason to lose a benchmark.
-        let unknown = |error| {
-            benchmarks.say(format!("the launch constant is unknown: {error}"));
-            None
-        };
-        let state = self.launch_state().unwrap_or_else(unknown);
-        if state.is_some_and(|state| state.is_long) {
-            benchmarks.say(LONG.to_owned());
-        }
-        let mut launches = CountedLaunches {
-            probe_ns: state.map(|state| state.probe_ns),
-            empty_ns: self.launch_constant(clock).unwrap_or_else(|error| {
-                benchmarks.say(format!("the launch constant is unknown: {error}"));
-                None
-            }),
-            enqueued: benchmark.iteration.is_none().then_some(Enqueued::GRAPH),
-            event_step_ns: self.event_step_ns(clock),
-            activity: None,
-        };
+        let mut launches = self.probed_launches(clock);
+        launches.enqueued = benchmark.iteration.is_none().then_some(Enqueued::GRAPH);
         if benchmark.iteration.is_none() || iteration == Iteration::Awaited {
             benchmarks.launches.set(launches);
             return Ok(iteration);

@@ -196,22 +196,8 @@ fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     (shortest, value)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args_os().nth(1);
-    let device = Cublas::open()
-        .inspect_err(|absence| eprintln!("always the CPU: {absence}"))
-        .ok();
-    let basis = match file {
-        Some(file) => Basis::Thresholds(Advice::open(file)?.check(&HostInfo::detect())),
-        None => Basis::Calibration(calibrate(device.as_ref())),
-    };
-    if let Basis::Thresholds(advice) = &basis {
-        for concern in advice.concerns() {
-            eprintln!("note: {concern}");
-        }
-    }
-    let products = Products { basis, device };
-
+/// Multiplies shapes on the CPU, on the GPU and as asked, and prints a line for each. Returns the sum of each time.
+fn multiply_all(products: &Products) -> Result<[Duration; 3], Box<dyn Error>> {
     let shapes = [32, 64, 128, 256, 512, 1024, 2048].map(|n| (n, n, n));
     let shapes = shapes.into_iter().chain([(700, 900, 800), (1, 2048, 2048)]);
     let (mut cpu, mut gpu, mut asked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
@@ -243,6 +229,25 @@ fn main() -> Result<(), Box<dyn Error>> {
             format!("{on_cpu:.1?}")
         );
     }
+    Ok([cpu, gpu, asked])
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args_os().nth(1);
+    let device = Cublas::open()
+        .inspect_err(|absence| eprintln!("always the CPU: {absence}"))
+        .ok();
+    let basis = match file {
+        Some(file) => Basis::Thresholds(Advice::open(file)?.check(&HostInfo::detect())),
+        None => Basis::Calibration(calibrate(device.as_ref())),
+    };
+    if let Basis::Thresholds(advice) = &basis {
+        for concern in advice.concerns() {
+            eprintln!("note: {concern}");
+        }
+    }
+    let products = Products { basis, device };
+    let [cpu, gpu, asked] = multiply_all(&products)?;
     let always = |side, time: Duration| {
         let ratio = time.div_duration_f64(asked);
         println!(

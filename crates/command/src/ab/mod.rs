@@ -214,13 +214,12 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let parent = std::path::absolute(parent)?;
     let dir = parent.join(runs::name(SystemTime::now()));
     let is_new = !parent.exists();
-    std::fs::create_dir_all(&dir)
+    let remedy = || format!("{}: choose another folder with --results", dir.display());
+    std::fs::create_dir_all(&dir).with_context(remedy)?;
+    if is_new {
         // The repository around it need not know of results.
-        .and_then(|()| {
-            let ignore = || std::fs::write(parent.join(".gitignore"), "*\n");
-            is_new.then(ignore).unwrap_or(Ok(()))
-        })
-        .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
+        std::fs::write(parent.join(".gitignore"), "*\n").with_context(remedy)?;
+    }
     check_room(&dir)?;
     Ok(dir)
 }

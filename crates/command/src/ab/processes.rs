@@ -341,8 +341,11 @@ impl<'a> Processes<'a> {
     fn leave_out(&mut self, unreached: &[usize]) -> Option<String> {
         let benchmarks = unreached.iter().map(|at| &self.benchmarks[*at]);
         let slowest = benchmarks.max_by(|a, b| a.slow.total_cmp(&b.slow))?;
-        let takes = || format!(", a pair of which takes {:.0} s or more", slowest.slow);
-        let takes = (slowest.slow > 0.0).then(takes).unwrap_or_default();
+        let takes = if slowest.slow > 0.0 {
+            format!(", a pair of which takes {:.0} s or more", slowest.slow)
+        } else {
+            String::new()
+        };
         let remark = format!(
             "the budget did not reach {}, such as {}{takes}: raise --budget, or filter them",
             units::counted(unreached.len(), "benchmark"),

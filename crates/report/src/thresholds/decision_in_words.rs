@@ -59,10 +59,11 @@ fn place_words(operation: &Operation, data: Residency) -> String {
 /// The machine of the thresholds, in a line.
 pub fn holds_for(thresholds: &Thresholds) -> String {
     let machine = &thresholds.machine;
-    let is_other = machine.gpu_of_another_machine;
-    let whose = is_other
-        .then_some(" of another machine")
-        .unwrap_or_default();
+    let whose = if machine.gpu_of_another_machine {
+        " of another machine"
+    } else {
+        ""
+    };
     let cap = machine
         .power_limit_w
         .map(|watts| format!(" at {} W", units::number(watts)));

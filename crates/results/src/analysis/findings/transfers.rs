@@ -43,8 +43,11 @@ pub(super) fn fixed(context: &Context, group: &Group) -> Option<Finding> {
             rests.push(b);
         }
     }
-    let listed = || format!("; {}", times.join(", "));
-    let times = (!times.is_empty()).then(listed).unwrap_or_default();
+    let times = if times.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", times.join(", "))
+    };
     let link = context.machine.limit_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
     let of_link = worth.map_or(String::new(), |bytes| {

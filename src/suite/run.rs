@@ -178,7 +178,7 @@ impl Run {
         ids.retain(|id| self.arguments.selects(id));
         if let Some(turns) = &mut self.turns {
             turns.announce(ids.clone());
-            let instructions = turns.instructions();
+            let instructions = &turns.instructions;
             self.machine.choices.hand_over(instructions.choices.clone());
             // Where none of them is this process's, the filter is not at fault.
             self.journal.selected |= instructions.only.is_some();
@@ -226,7 +226,7 @@ impl Run {
 
     /// Whether the filter, and the process that drives this one, select this benchmark.
     pub(super) fn is_wanted(&self, id: &str) -> bool {
-        let instructions = self.turns.as_ref().map(Turns::instructions);
+        let instructions = self.turns.as_ref().map(|turns| &turns.instructions);
         self.arguments.selects(id) && instructions.is_none_or(|instructions| instructions.wants(id))
     }
 
@@ -324,7 +324,7 @@ impl Run {
 
     /// Whether results are compared with float64. In turns, the driver decides.
     pub(super) fn verifies(&self) -> bool {
-        (self.turns.as_ref()).is_none_or(|turns| turns.instructions().verify)
+        (self.turns.as_ref()).is_none_or(|turns| turns.instructions.verify)
     }
 
     /// Errors of destructors surface on a later call, and must not be those of the next benchmark.
@@ -450,11 +450,6 @@ impl Turns {
             Ok(TurnReply::Run(instructions)) => self.instructions = instructions,
             _ => interrupt::end(),
         }
-    }
-
-    /// The instructions of the command that drives this process.
-    pub(super) fn instructions(&self) -> &Instructions {
-        &self.instructions
     }
 
     /// Sends a message and waits for the turn. Ends the run if there is no reply.

@@ -31,7 +31,7 @@ pub struct Comparison {
     pub commit: Option<String>,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<BenchmarkRow>,
-    /// The drift of each class.
+    /// The drift of each class of benchmarks that could be compared.
     pub drifts: Vec<Drift>,
     /// How the corrected benchmarks of each clock follow its launch constant.
     pub slopes: BTreeMap<Clock, LaunchSlope>,
@@ -237,11 +237,6 @@ impl Comparison {
 }
 
 impl Comparison {
-    /// The classes of the benchmarks that could be compared.
-    pub fn classes(&self) -> impl Iterator<Item = &Drift> {
-        self.drifts.iter()
-    }
-
     /// The change that is found in the typical benchmark of a class with 95 % probability, as a
     /// fraction.
     pub fn resolution(&self, class: &Drift) -> Option<f64> {

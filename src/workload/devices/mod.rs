@@ -113,9 +113,9 @@ impl OnDevices {
         let timed = self.gpus[0].stream().clone();
         change(&mut self.parts[0])?;
         for (part, event) in self.parts.iter_mut().zip(&self.events).skip(1) {
-            order(&self.events[0], &timed, part.memory.stream())?;
+            order(&self.events[0], &timed, &part.memory.stream)?;
             change(part)?;
-            order(event, part.memory.stream(), &timed)?;
+            order(event, &part.memory.stream, &timed)?;
         }
         Ok(())
     }

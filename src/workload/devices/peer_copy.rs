@@ -68,8 +68,8 @@ fn sides(
     problem: &Rc<Transfer>,
     (from, to): (usize, usize),
 ) -> Result<[Device<u8>; 2]> {
-    let source = work.parts[from].upload(problem.pattern())?;
-    let target = work.parts[to].output(problem.pattern().len())?;
+    let source = work.parts[from].upload(&problem.pattern)?;
+    let target = work.parts[to].output(problem.pattern.len())?;
     let problem = problem.clone();
     work.parts[to]
         .check_by(move |memory| Ok(verified(problem.differences_on_device(memory, target)?)));

@@ -207,7 +207,7 @@ pub fn cost_fused(n: u64) -> Cost {
 /// of them fused into one kernel that NVRTC compiles at run time.
 ///
 /// # Errors
-/// A way to launch that a chain does not have, errors of CUDA and of the kernel's compilation.
+/// Errors of CUDA and of the kernel's compilation.
 pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Box<dyn Routine>> {
     let mut work = prepared(gpu, problem, launching)?;
     if launching == Launches::Graph {
@@ -216,26 +216,18 @@ pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<
     Ok(Box::new(work))
 }
 
-/// As [`chain`], before its graph is captured.
-pub(crate) fn prepared(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Chain>,
-    launching: Launches,
-) -> Result<Prepared> {
-    use Launches::{Fused, Graph, OneByOne, Synchronised};
-    match launching {
-        OneByOne | Graph | Synchronised | Fused => links(gpu, problem, launching),
-        _ => Err(format!("a chain is not launched {launching:?}").into()),
-    }
-}
-
 /// Compiles and loads the kernel of all links, if this process has not done so.
 pub(crate) fn compile_fused(gpu: &Gpu) -> Result<()> {
     gpu.function(&FUSED, "chain_fused")?;
     Ok(())
 }
 
-fn links(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Prepared> {
+/// As [`chain`], before its graph is captured.
+pub(crate) fn prepared(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Chain>,
+    launching: Launches,
+) -> Result<Prepared> {
     let mut work = Prepared::new(gpu)?;
     let n = problem.x.len() as u64;
     let x = work.upload(&problem.x)?;

@@ -155,7 +155,7 @@ fn cut_up(
         work.steps.wait(stream);
     }
     // The other streams are not ordered behind the GPU's.
-    work.poison(|memory| Ok(memory.gpu().synchronize()?));
+    work.poison(|memory| Ok(memory.gpu.synchronize()?));
     let problem = problem.clone();
     work.check_by(move |memory| Ok(problem.check_output(memory.values(to))));
     // Nor are they behind the allocation of the memory, which they use first.

@@ -158,7 +158,7 @@ impl<T: Element> Matmul<T> {
     pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Inputs<T>, CudaError> {
         let mut cached = self.inputs.borrow_mut();
         let known = cached.as_ref();
-        if let Some(inputs) = known.filter(|inputs| Rc::ptr_eq(inputs.memory.gpu(), gpu)) {
+        if let Some(inputs) = known.filter(|inputs| Rc::ptr_eq(&inputs.memory.gpu, gpu)) {
             return Ok(inputs.clone());
         }
         let mut memory = Memory::new(gpu);

@@ -81,7 +81,7 @@ fn enqueue(
 ) -> Result<()> {
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
-        let kernel = kernel.launch(work.memory.gpu(), from, y.address, n as u64)?;
+        let kernel = kernel.launch(&work.memory.gpu, from, y.address, n as u64)?;
         // SAFETY: `launch` gives a kernel its arguments, and the routine owns `x` and `y` of `n` elements.
         unsafe { work.steps.kernel(kernel) };
     }

@@ -64,7 +64,7 @@ impl Network {
         fused: bool,
         rows: usize,
     ) -> Result<Self> {
-        let gpu = work.memory.gpu().clone();
+        let gpu = work.memory.gpu.clone();
         if ![Format::F32, Format::Bf16].contains(&format) {
             return Err(format!("no network has operands in {}", format.name()).into());
         }

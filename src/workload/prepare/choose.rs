@@ -225,17 +225,12 @@ fn fastest_of(
             true
         });
         if let Some((_, slower)) = drops.iter().find(|(after, _)| round + 1 == *after) {
-            drop_slower_than(*slower, &mut entries);
+            let limit = slower * fastest(&entries);
+            entries.retain(|entry| entry.typical() <= limit);
         }
     }
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
     Some(fastest.at)
-}
-
-/// Drops candidates that take more than `factor` times as long as the fastest.
-fn drop_slower_than(factor: f64, entries: &mut Vec<Candidate>) {
-    let limit = factor * fastest(entries);
-    entries.retain(|entry| entry.typical() <= limit);
 }
 
 /// The time of the fastest candidate.

@@ -130,7 +130,7 @@ impl<T: Value> Buffers<T> {
         memory: HostMemory,
     ) -> Result<Self> {
         let lens: Vec<usize> = problem.operands().into_iter().map(<[_]>::len).collect();
-        let scratch = Some(problem.scratch(work.memory.gpu())).filter(|len| *len > 0);
+        let scratch = Some(problem.scratch(&work.memory.gpu)).filter(|len| *len > 0);
         let device = (lens
             .iter()
             .copied()

@@ -78,9 +78,9 @@ impl<T> Host<T> {
 pub struct Memory {
     /// No other has this number.
     number: u64,
-    gpu: Rc<Gpu>,
+    pub(crate) gpu: Rc<Gpu>,
     /// Where it is written and read beside the steps.
-    stream: Arc<CudaStream>,
+    pub(crate) stream: Arc<CudaStream>,
     device: Vec<Box<dyn Any>>,
     host: Vec<Box<dyn Any>>,
     kept: Vec<Rc<dyn Any>>,
@@ -178,15 +178,6 @@ impl Memory {
             .called("cuMemcpyDtoHAsync")?;
         synchronize(&self.stream)?;
         Ok(copy)
-    }
-
-    pub(crate) fn gpu(&self) -> &Rc<Gpu> {
-        &self.gpu
-    }
-
-    /// The stream on which it is written and read beside the steps.
-    pub(crate) fn stream(&self) -> &CudaStream {
-        &self.stream
     }
 
     /// # Panics

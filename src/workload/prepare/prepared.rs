@@ -118,7 +118,7 @@ impl Prepared {
     /// The driver's, out of memory included.
     pub fn alloc<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
         // The driver refuses an allocation of 0 bytes.
-        let slice = self.memory.gpu().alloc(len.max(1))?;
+        let slice = self.memory.gpu.alloc(len.max(1))?;
         Ok(self.memory.own(slice, len))
     }
 
@@ -201,7 +201,7 @@ impl Prepared {
         memory: HostMemory,
         values: &[T],
     ) -> Result<Host<T>, CudaError> {
-        let copy = Buffer::of(self.memory.gpu(), memory, values)?;
+        let copy = Buffer::of(&self.memory.gpu, memory, values)?;
         Ok(self.memory.own_host(copy))
     }
 
@@ -212,7 +212,7 @@ impl Prepared {
         poison: T,
         len: usize,
     ) -> Result<Host<T>, CudaError> {
-        let buffer = Buffer::filled(self.memory.gpu(), memory, poison, len)?;
+        let buffer = Buffer::filled(&self.memory.gpu, memory, poison, len)?;
         let host = self.memory.own_host(buffer);
         self.poison_host(host, poison);
         Ok(host)
@@ -336,7 +336,7 @@ impl Routine for Prepared {
         (self.host_poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
         if self.waits {
             // Neither the other streams nor the host are ordered behind the GPU's stream.
-            self.memory.gpu().synchronize()?;
+            self.memory.gpu.synchronize()?;
         }
         Ok(())
     }

@@ -271,7 +271,7 @@ fn compare_with_itself<'a>(
         if fails {
             1
         } else {
-            2 * u8::from(comparison.classes().next().is_none())
+            2 * u8::from(comparison.drifts.is_empty())
         }
     });
     Ok(codes.max().unwrap_or(0).into())
@@ -292,7 +292,7 @@ fn summary(compared: &[Compared]) -> String {
         slower + faster,
         units::counted(slower + faster + same + unsure, "verdict"),
     );
-    let classes = compared.iter().flat_map(|(of, _)| of.classes());
+    let classes = compared.iter().flat_map(|(of, _)| &of.drifts);
     let classes: BTreeMap<_, _> = classes.map(|class| (class.name(), class)).collect();
     for (name, class) in classes {
         let resolution = median(compared.iter().filter_map(|(of, _)| of.resolution(class)));

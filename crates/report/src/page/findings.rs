@@ -1,5 +1,6 @@
 //! The findings: on the first page the gain of each technique, and on each group's page its findings.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
@@ -8,6 +9,7 @@ use crate::page::link::{self, safe};
 use crate::page::table::{self, named, number, permalink, table, text};
 use crate::report::Report;
 use crossover_results::analysis::findings::finding::{Finding, Gain, Rows, Technique, gains};
+use crossover_results::model::id::Id;
 use crossover_words::units;
 
 /// Places listed for each technique; further ones are counted.
@@ -128,13 +130,15 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
         table
     });
     let benchmarks: BTreeSet<&String> = findings.iter().flat_map(|f| &f.benchmarks).collect();
+    let names = benchmarks.iter().filter_map(|id| id.parse().ok());
+    let names: BTreeSet<String> = names.map(|id: Id| id.function).collect();
     html! {
         article.finding id=(anchor) {
             // The table of techniques links to each of them.
             @for other in &findings[1..] { span id=(self::anchor(other)) {} }
             @match &rows {
-                Some(rows) => { (small(rows, &anchor, title)) }
-                None => { p { (coloured(&first.text)) (permalink(&anchor, &first.text)) } }
+                Some(rows) => { (small(rows, &names, &anchor, title)) }
+                None => { p { (coloured(&first.text, &names)) (permalink(&anchor, &first.text)) } }
             }
             details {
                 summary {
@@ -149,30 +153,33 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
     }
 }
 
-fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
+fn small(rows: &Rows, names: &BTreeSet<String>, anchor: &str, title: &str) -> Markup {
     let columns = named(&rows.head);
-    let cells = |row: &Vec<String>| row.iter().map(|cell| coloured(cell)).collect::<Vec<_>>();
+    let cells = |row: &Vec<String>| {
+        row.iter()
+            .map(|cell| coloured(cell, names))
+            .collect::<Vec<_>>()
+    };
     html! {
-        p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
+        p { (coloured(&rows.caption, names)) (permalink(anchor, &rows.caption)) }
         (table(&format!("{title}: {}", rows.caption), "plain", &columns, rows.rows.iter().map(cells)))
-        @for note in &rows.notes { p.note { (coloured(note)) } }
+        @for note in &rows.notes { p.note { (coloured(note, names)) } }
     }
 }
 
-/// Names of implementations in the colour of their device.
-fn coloured(text: &str) -> Markup {
+/// A text with these names of implementations in the colours of their devices.
+fn coloured(text: &str, names: &BTreeSet<String>) -> Markup {
+    let places = (names.iter()).filter_map(|name| Some((text.find(name.as_str())?, name)));
+    // Of two names that begin alike the longer one.
+    let first = places.min_by_key(|(at, name)| (*at, Reverse(name.len())));
     html! {
-        @for word in text.split_inclusive(' ') {
-            @let begin = word.find(|c| c != '(').unwrap_or(0);
-            @let (before, name) = word.split_at(begin);
-            @let kept = name.trim_end_matches([' ', ',', ':', '.', ';', ')']).len();
-            @let (name, rest) = name.split_at(kept);
-            (before)
-            @match name.get(..4) {
-                Some("gpu/") => { b.gpu { (table::breakable(name)) } (rest) }
-                Some("cpu/") => { b.cpu { (table::breakable(name)) } (rest) }
-                _ => { (name) (rest) }
+        @match first {
+            Some((at, name)) => {
+                (text[..at])
+                b class=(&name[..3]) { (table::breakable(name)) }
+                (coloured(&text[at + name.len()..], names))
             }
+            None => (text),
         }
     }
 }

@@ -21,7 +21,7 @@ use crossover_words::units;
 const ROUGH: f64 = 2.0;
 
 /// The evidence for an answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Trust {
     own: Crossing,
     /// Names of its runs.
@@ -50,10 +50,8 @@ impl Trust {
     pub fn of_estimate(own: &Crossing) -> Self {
         Self {
             own: own.clone(),
-            runs: Vec::new(),
-            other_runs: Vec::new(),
-            slowed: BTreeSet::new(),
             highest_clock: f64::INFINITY,
+            ..Self::default()
         }
     }
 

@@ -52,7 +52,7 @@ pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Result<Box<dyn 
         ),
     };
     let device = (0..buffers)
-        .map(|_| work.unobserved(problem.images.batch_bytes()))
+        .map(|_| work.unobserved(problem.images.batch_bytes))
         .collect::<Result<Vec<_>, _>>()?;
     let consumer = Consumer::new(&mut work, problem, &device)?;
     // The buffers were allocated in the order of one stream and are used on two.
@@ -91,7 +91,7 @@ enum BatchSource {
 
 /// Host memory for one batch.
 fn buffer(gpu: &Gpu, problem: &Loader, memory: HostMemory) -> Result<Buffer<u8>, CudaError> {
-    Buffer::filled(gpu, memory, 1, problem.images.batch_bytes())
+    Buffer::filled(gpu, memory, 1, problem.images.batch_bytes)
 }
 
 /// All batches of an epoch, fed to the device one way.
@@ -257,7 +257,7 @@ impl Consumer {
         problem: &Rc<Loader>,
         buffers: &[Device<u8>],
     ) -> Result<Rc<Self>, RoutineError> {
-        let gpu = work.memory.gpu().clone();
+        let gpu = work.memory.gpu.clone();
         let function = gpu.function(&LOADER, "consume")?;
         let blocks = 8 * gpu.properties().multiprocessors;
         let results = BATCHES * blocks as usize;
@@ -269,7 +269,7 @@ impl Consumer {
             let result = batch * blocks as usize;
             Launch::new(function.clone(), (blocks, 1, 1), (THREADS, 1, 1))
                 .arg(buffers[batch % buffers.len()].address)
-                .arg(problem.images.batch_bytes() as u64)
+                .arg(problem.images.batch_bytes as u64)
                 .arg(COSINE)
                 .arg(SINE)
                 .arg(STEPS)
@@ -289,7 +289,7 @@ impl Consumer {
             let of_batches = means
                 .chunks(blocks as usize)
                 .zip(bytes.chunks(blocks as usize));
-            let pixels = problem.images.batch_bytes() as f64;
+            let pixels = problem.images.batch_bytes as f64;
             let found = of_batches.map(|(means, bytes)| Expected {
                 mean: means.iter().sum::<f64>() / pixels,
                 bytes: bytes.iter().fold(0, |sum, b| sum.wrapping_add(*b)),

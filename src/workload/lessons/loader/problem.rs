@@ -107,7 +107,7 @@ impl Expected {
             .map(|(pixel, count)| count as f64 * turned(pixel))
             .sum();
         Self {
-            mean: sum / images.batch_bytes() as f64,
+            mean: sum / images.batch_bytes as f64,
             bytes,
         }
     }
@@ -154,7 +154,7 @@ pub const IMAGE: usize = 4096;
 pub(super) struct Images {
     pixels: Vec<u8>,
     order: Vec<u32>,
-    batch_bytes: usize,
+    pub(super) batch_bytes: usize,
 }
 
 impl Images {
@@ -178,10 +178,6 @@ impl Images {
             order,
             batch_bytes,
         }
-    }
-
-    pub(super) fn batch_bytes(&self) -> usize {
-        self.batch_bytes
     }
 
     /// The images of a batch, in its order.

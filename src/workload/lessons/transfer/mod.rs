@@ -163,7 +163,7 @@ pub fn staged(
         let staging = RefCell::new(staging);
         work.steps.call(move |_| staging.borrow_mut().run());
         // Copies are on streams of their own.
-        work.poison(|memory| Ok(memory.gpu().synchronize()?));
+        work.poison(|memory| Ok(memory.gpu.synchronize()?));
         Ok(work)
     };
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());

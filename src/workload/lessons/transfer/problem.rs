@@ -20,15 +20,10 @@ const OF_A_THREAD: usize = 1 << 18;
 
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
-    pub(super) pattern: Vec<u8>,
+    pub(crate) pattern: Vec<u8>,
 }
 
 impl Transfer {
-    /// The bytes.
-    pub(crate) fn pattern(&self) -> &[u8] {
-        &self.pattern
-    }
-
     /// Overwrites host memory for the pattern with bytes of which none equals the one that is copied
     /// to its place.
     pub(super) fn poison_host(&self, host: &mut [u8]) {
@@ -46,8 +41,8 @@ impl Transfer {
             wrong.resize(pattern.len(), 0);
             make_wrong(&mut wrong, pattern);
             // SAFETY: the piece lies within the device's memory, and the wait keeps it alive.
-            unsafe { copy_to_device(&wrong, device.at(range.start), memory.gpu().stream()) }?;
-            memory.gpu().synchronize()?;
+            unsafe { copy_to_device(&wrong, device.at(range.start), memory.gpu.stream()) }?;
+            memory.gpu.synchronize()?;
         }
         Ok(())
     }

@@ -207,7 +207,7 @@ fn converted(
     n: usize,
     transposed: bool,
 ) -> Result<Device<u8>> {
-    let gpu = work.memory.gpu().clone();
+    let gpu = work.memory.gpu.clone();
     let to_format = properties(format);
     let function = gpu.function(&PRECISION, &format!("to_{}", to_format.suffix))?;
     let to = work.alloc(n * n * to_format.bytes)?;

@@ -11,7 +11,7 @@ use crate::store::curves::{Benchmark, Group, Series};
 use crate::store::machine_results::MachineResults;
 
 /// One sentence and what it rests on.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Finding {
     /// Stable name of the statement, `transfers.matmul`. Name and group together are unique.
     pub id: String,
@@ -71,10 +71,7 @@ impl Finding {
             id: id.replace("{}", group),
             group: group.to_owned(),
             text,
-            benchmarks: Vec::new(),
-            gain: None,
-            table: None,
-            in_a_table: false,
+            ..Self::default()
         }
     }
 

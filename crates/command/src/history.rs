@@ -131,46 +131,41 @@ fn suspected(
     runs: &[&[KeptRun]],
     indent: &str,
 ) -> anyhow::Result<u8> {
+    let commit = |run: usize| {
+        let environment = &runs[run][0].environment;
+        let is_committed = environment.dirty != Some(true);
+        environment.commit.as_deref().filter(|_| is_committed)
+    };
     let mut code = 0;
-    for (between, ids) in history.suspected() {
-        let fails = u8::from(history.fails(between, args.fail_on));
-        let (good, bad) = between;
-        let commit = |run: usize| {
-            let environment = &runs[run][0].environment;
-            let is_committed = environment.dirty != Some(true);
-            environment.commit.as_deref().filter(|_| is_committed)
+    for ((before, after), (ids, fails)) in history.suspected(args.fail_on) {
+        let commits = commit(before).zip(commit(after));
+        let Some((good, bad)) = commits.filter(|(good, bad)| good != bad) else {
+            let why = match commits {
+                Some(_) => {
+                    "of one commit, so the machine changed: run `cargo bench` and `crossover keep` again"
+                }
+                None => {
+                    "of which one has no commit: commit changes before `cargo bench`, and keep the results in their \
+                     repository"
+                }
+            };
+            println!("\n{indent}suspected between two runs {why}");
+            // Nothing confirms or refutes it.
+            code = code.max(u8::from(fails));
+            continue;
         };
-        let (good, bad) = match commit(good).zip(commit(bad)) {
-            Some((good, bad)) if good != bad => (good, bad),
-            commits => {
-                let why = match commits {
-                    Some(_) => {
-                        "of one commit, so the machine changed: run `cargo bench` and `crossover keep` again"
-                    }
-                    None => {
-                        "of which one has no commit: commit changes before `cargo bench`, and keep the results in their \
-                         repository"
-                    }
-                };
-                println!("\n{indent}suspected between two runs {why}");
-                // Nothing confirms or refutes it.
-                code = code.max(fails);
-                continue;
-            }
-        };
-        let ids: Vec<String> = ids.iter().map(|id| regex::escape(id)).collect();
+        let ids: Vec<String> = ids.into_iter().map(regex::escape).collect();
         let filter = format!("^({})$", ids.join("|"));
         let range = format!("{good}..{bad}");
-        let commits = git(&["rev-list", "--count", "--first-parent", &range]);
-        let commits = commits.as_deref().unwrap_or("unknown");
+        let count = git(&["rev-list", "--count", "--first-parent", &range]);
+        let count = count.as_deref().unwrap_or("unknown");
         let quoted = crate::quoted_for_sh(&filter);
-        println!("\n{indent}To confirm the change (commits: {commits}):");
+        println!("\n{indent}To confirm the change (commits: {count}):");
         println!("{indent}crossover ab {good} {bad} -- {quoted}\n");
-        let found = match args.confirm {
+        code = code.max(match args.confirm {
             true => confirm(args, good, bad, &filter)?,
-            false => fails,
-        };
-        code = code.max(found);
+            false => u8::from(fails),
+        });
     }
     Ok(code)
 }
@@ -212,21 +207,15 @@ fn in_order_of_commits(runs: Vec<&[KeptRun]>) -> Vec<&[KeptRun]> {
     placed.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Facts of a machine that may change without its name.
-const SOFTWARE: [&str; 5] = [
-    "operating system",
-    "GPU driver",
-    "CUDA version",
-    "NVRTC version",
-    "cuBLAS version",
-];
-
 /// Where another kernel, driver or toolchain begins.
 fn breaks(runs: &[&[KeptRun]]) -> Vec<String> {
     let software = |run: &KeptRun| -> BTreeMap<&str, String> {
         let compiler = run.toolchain.clone().map(|version| ("toolchain", version));
         let facts = run.environment.facts().into_iter();
-        let facts = facts.filter(|(name, _)| SOFTWARE.contains(name));
+        let is_software = |name: &str| {
+            name.ends_with("version") || ["operating system", "GPU driver"].contains(&name)
+        };
+        let facts = facts.filter(|(name, _)| is_software(name));
         facts.chain(compiler).collect()
     };
     let mut breaks = Vec::new();

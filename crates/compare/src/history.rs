@@ -88,33 +88,23 @@ impl History {
         }
     }
 
-    /// The changes that were found at the newest run, with their benchmarks.
-    fn found_now(&self) -> impl Iterator<Item = (&[BenchmarkHistory], Change)> {
+    /// The benchmarks with a change that was found at the newest run, by the runs that it lies between, and whether it
+    /// is a change that `fail_on` names.
+    pub fn suspected(&self, fail_on: FailOn) -> BTreeMap<(usize, usize), (BTreeSet<&str>, bool)> {
         let of_each = self.rows.chunks(1).filter_map(|row| {
-            let change = row[0].judged.changes.last();
-            change.map(|change| (row, *change))
+            let change = row[0].judged.changes.last()?;
+            Some((row, *change))
         });
         let of_all = self.common.map(|change| (&self.rows[..], change));
-        let changes = of_each.chain(of_all);
-        changes.filter(|(_, change)| change.found_at + 1 == self.runs.len())
-    }
-
-    /// The benchmarks with a change that was found at the newest run, by the runs that it lies between.
-    pub fn suspected(&self) -> BTreeMap<(usize, usize), BTreeSet<&str>> {
-        let mut suspected: BTreeMap<(usize, usize), BTreeSet<&str>> = BTreeMap::new();
-        for (rows, change) in self.found_now() {
-            let ids = rows.iter().map(|row| row.id.as_str());
-            suspected.entry(change.between).or_default().extend(ids);
+        let mut suspected: BTreeMap<_, (BTreeSet<&str>, bool)> = BTreeMap::new();
+        for (rows, change) in of_each.chain(of_all) {
+            if change.found_at + 1 == self.runs.len() {
+                let (ids, fails) = suspected.entry(change.between).or_default();
+                ids.extend(rows.iter().map(|row| row.id.as_str()));
+                *fails |= fail_on.verdicts().contains(&change.verdict());
+            }
         }
         suspected
-    }
-
-    /// Whether a change between these runs that `fail_on` names was found at the newest run.
-    pub fn fails(&self, between: (usize, usize), fail_on: FailOn) -> bool {
-        let mut changes = self.found_now().map(|(_, change)| change);
-        changes.any(|change| {
-            change.between == between && fail_on.verdicts().contains(&change.verdict())
-        })
     }
 
     /// The lines for a terminal.

@@ -246,7 +246,7 @@ fn take(
 mod tests {
     use std::fs;
     use std::io::Write;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::*;
     use crossover_protocol::child::Parent;
@@ -282,22 +282,27 @@ mod tests {
     #[test]
     #[ignore = "started by the tests below"]
     fn side() {
-        let Ok(log) = std::env::var("SIDE_LOG") else {
+        let Some(socket) = std::env::var_os("CROSSOVER_TURNS") else {
             return;
         };
+        // Without a log of its own, a side writes its name into that of the pair.
+        let (log, name) = std::env::var_os("SIDE_LOG").map_or_else(
+            || {
+                let home = PathBuf::from(std::env::var_os("CRITERION_HOME").unwrap());
+                let name = home.file_name().unwrap().display().to_string();
+                (home.with_file_name("log"), name + " ")
+            },
+            |log| (log.into(), String::new()),
+        );
         let write = |text: &str| {
-            let mut log = fs::File::options()
-                .create(true)
-                .append(true)
-                .open(&log)
-                .unwrap();
-            log.write_all(format!("{text}\n").as_bytes()).unwrap();
+            let log = fs::File::options().create(true).append(true).open(&log);
+            let line = format!("{name}{text}\n");
+            log.unwrap().write_all(line.as_bytes()).unwrap();
         };
-        let ids = std::env::var("SIDE_IDS").unwrap();
+        let ids = std::env::var("SIDE_IDS").unwrap_or("x".to_owned());
         if ids == HANGS {
             std::thread::sleep(LONG);
         }
-        let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
         let mut parent = Parent::connect(Path::new(&socket)).unwrap();
         let mut say = |said: &TurnMessage| -> TurnReply { parent.ask(said).unwrap() };
         let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
@@ -349,23 +354,57 @@ mod tests {
         assert!(!log.exists());
     }
 
+    /// The turns of two sides, each of which is this executable.
+    fn turns<'a>(copies: &'a Copies, bench_args: &'a [String]) -> Turns<'a> {
+        let this = || vec![Executable::of_bundle(std::env::current_exe().unwrap())];
+        Turns {
+            bench_args,
+            copies,
+            built: [Vec::new(), Vec::new()],
+            executables: [this(), this()],
+            verified: [None, None],
+            choices: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_side_that_begins_alternates_from_pair_to_pair() {
+        let dir = tempfile::tempdir().unwrap();
+        let homes = ["a", "b"].map(|side| dir.path().join(side));
+        let copies = Copies::new(None, None).unwrap();
+        let arguments = ["--exact", SIDE, "--ignored"].map(str::to_owned);
+        let mut turns = turns(&copies, &arguments);
+        let only = BTreeSet::from(["x".to_owned()]);
+        let firsts = [1, 2, 3].map(|number| {
+            let pair = Pair {
+                number,
+                homes: &homes,
+                only: Some(&only),
+                limit: LONG,
+                until: None,
+            };
+            turns.run(&pair, &mut Outcome::default()).unwrap();
+            let log = fs::read_to_string(dir.path().join("log")).unwrap();
+            fs::remove_file(dir.path().join("log")).unwrap();
+            log.lines().take(2).map(str::to_owned).collect::<Vec<_>>()
+        });
+        assert_eq!(firsts, [["a x", "b x"], ["b x", "a x"], ["a x", "b x"]]);
+    }
+
     #[test]
     fn both_sides_get_the_choices_of_one_side_for_two_pairs_and_then_of_the_other() {
+        let copies = Copies::new(None, None).unwrap();
         let choices = |all: &[(&str, &str)]| {
             let all = all.iter();
             all.map(|(name, chosen)| ((*name).to_owned(), (*chosen).to_owned()))
                 .collect()
         };
         let turns = Turns {
-            bench_args: &[],
-            copies: &Copies::new(None, None).unwrap(),
-            built: [Vec::new(), Vec::new()],
-            executables: [Vec::new(), Vec::new()],
-            verified: [None, None],
             choices: [
                 choices(&[("tile", "8"), ("only old", "x")]),
                 choices(&[("tile", "16"), ("only new", "y")]),
             ],
+            ..turns(&copies, &[])
         };
         for (pair, tile) in [(2, "16"), (3, "16"), (4, "8"), (5, "8"), (6, "16")] {
             let all = [("tile", tile), ("only old", "x"), ("only new", "y")];

@@ -244,6 +244,29 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     assert!(!html.contains(">energy<"), "no column without a figure");
 }
 
+/// A group, an implementation and a GPU whose names are HTML.
+#[test]
+fn names_from_files_stay_text() {
+    let dir = folder();
+    let mut results = measured(&["matmul"]);
+    let gpu = &mut newest(&mut results).environment.gpu;
+    gpu.as_mut().unwrap().name = "<img src=x>".into();
+    let mut odd = benchmark(&mut results, "matmul/cpu/best/64").clone();
+    odd.group = "</script><img src=x>".into();
+    odd.implementation = "\"><img src=x>".into();
+    odd.id = format!("{}/cpu/{}/64", odd.group, odd.implementation);
+    results.benchmarks.push(odd);
+    let pages = written(results, dir.path()).pages();
+    for name in ["&lt;img", "&lt;/script&gt;&lt;img", "&quot;&gt;&lt;img"] {
+        holds(&pages, &[&format!("{name} src=x")]);
+    }
+    // A script ends where it does for a browser, and what follows is the page.
+    let ends = |part: &'_ str| part.find("</script>").unwrap_or(0);
+    let mut parts = pages.split("<script").map(|part| &part[ends(part)..]);
+    let element = parts.find(|part| part.contains("<img src=x"));
+    assert_eq!(element, None);
+}
+
 #[test]
 fn profiles_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
     let dir = folder();

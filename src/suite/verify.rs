@@ -339,4 +339,4 @@ pub(super) fn compare(code: &mut Timed) -> Result<Option<Verified>, Missing> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -266,8 +266,9 @@ mod tests {
     use super::*;
     use crate::model::role::Residency;
 
-    /// A question about sizes from 1 on; the processes measured these GPU times at size 2.
-    fn question(gpu_ns: [f64; 4]) -> AskedQuestion {
+    /// A question about sizes from 1 on, where the GPU takes `first_ns`; the processes measured these GPU times
+    /// at size 2.
+    fn question(first_ns: f64, gpu_ns: [f64; 4]) -> AskedQuestion {
         let process = |gpu_ns| {
             let paired = |size, gpu_ns| PairedTimes {
                 size,
@@ -275,7 +276,7 @@ mod tests {
                 cpu_ns: 100.0,
                 gpu_ns,
             };
-            vec![paired(1, 200.0), paired(2, gpu_ns)]
+            vec![paired(1, first_ns), paired(2, gpu_ns)]
         };
         AskedQuestion {
             confirmation: Confirmation {
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn an_end_at_which_one_side_is_clearly_faster_is_measured_alone() {
-        let mut asked = question([50.0; 4]);
+        let mut asked = question(200.0, [50.0; 4]);
         asked.confirmation.range = (1, 64);
         let processes = std::mem::take(&mut asked.confirmation.processes);
         asked.near = 0.0;
@@ -313,10 +314,22 @@ mod tests {
     }
 
     #[test]
+    fn a_crossing_is_sought_where_the_winner_changes_or_at_an_end() {
+        let near = |first_ns, last_ns| {
+            let asked = question(first_ns, [last_ns; 4]).confirmation;
+            near(of_confirmations(&[asked])[0].as_ref().unwrap())
+        };
+        assert_eq!(near(50.0, 50.0), 0.0);
+        assert_eq!(near(200.0, 200.0), f64::INFINITY);
+        assert!((1.0..2.0).contains(&near(200.0, 50.0)));
+        assert!(near(50.0, 200.0).is_nan());
+    }
+
+    #[test]
     fn no_more_processes_are_asked_once_the_answer_is_firm() {
         // A question of its own: others about data in the same place share their spread.
         let wanted = |gpu_ns, processes: usize, most| {
-            let mut questions = [question(gpu_ns)];
+            let mut questions = [question(200.0, gpu_ns)];
             questions[0].confirmation.processes.truncate(processes);
             questions[0].attempts = processes;
             mark_firm(&mut questions);

@@ -8,7 +8,7 @@ use crate::timing::{Clock, Rate};
 use crate::workload::Workload;
 use crate::workload::simple::{compare, on_cpu};
 
-struct Ones(usize);
+pub(crate) struct Ones(usize);
 
 impl Workload for Ones {
     fn new(size: u64) -> Self {

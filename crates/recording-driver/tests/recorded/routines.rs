@@ -85,7 +85,13 @@ pub(crate) fn waits() {
         copy.run().unwrap();
         gpu.synchronize().unwrap();
         mark("check");
-        copy.check().unwrap().passed()
+        let passed = copy.check().unwrap().passed();
+        copy.poison().unwrap();
+        gpu.synchronize().unwrap();
+        // One value in 256 is that of the poison.
+        let poisoned = copy.check().unwrap().error;
+        assert!(poisoned > 0.99 * f64::from(1 << 20), "{poisoned} bytes");
+        passed
     };
     for (way, path, last) in COPIES {
         assert!(arrives(way, path, None));

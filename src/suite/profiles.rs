@@ -115,18 +115,4 @@ mod tests {
         assert!(remarks[0].contains("profile.json: EOF"), "{remarks:?}");
         assert_eq!(profiles.made().len(), 0);
     }
-
-    #[test]
-    fn cpu_benchmarks_have_no_profile() {
-        let root = tempfile::tempdir().unwrap();
-        let mut profiles = Profiles::default();
-        profiles.add("chain/cpu/one/64", false, &folder(root.path()), None);
-        let remarks = profiles.remarks().concat();
-        let expected = if RECORDS {
-            "nothing ran on a GPU"
-        } else {
-            "`profiler`"
-        };
-        assert!(remarks.contains(expected), "{remarks}");
-    }
 }

@@ -1,4 +1,5 @@
-//! A kernel alone: its device time for several sizes, with the data in the L2 cache and from memory.
+//! A kernel alone: its device time for several sizes, with the data in the L2 cache and from memory. Twenty of them:
+//! launched one by one, and replayed as one CUDA graph.
 //!
 //! `cargo bench -p crossover-timing --example kernel`
 
@@ -49,6 +50,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         group.bench_function(BenchmarkId::new("cold", n), |b| {
             b.iter_cold(&time, &mut launch);
+        });
+        let mut twenty = || (0..20).try_for_each(|_| launch());
+        // What a loop takes that launches them, and what a caller waits who needs the result.
+        group.bench_function(BenchmarkId::new("twenty-eager", n), |b| {
+            b.iter(|| twenty().expect("the kernels launch"));
+        });
+        group.bench_function(BenchmarkId::new("twenty-awaited", n), |b| {
+            b.iter_wall(&time, &mut twenty);
+        });
+        group.bench_function(BenchmarkId::new("twenty-graph", n), |b| {
+            b.iter_graph(&time, &mut twenty);
         });
     }
     group.finish();

@@ -41,24 +41,27 @@ pub type Announce = Rc<dyn Fn(u64) -> Result<(), BoxError>>;
 /// Criterion does not hand its measurement out. It stays on the thread that made it.
 #[derive(Clone)]
 pub struct CudaTime {
-    inner: Rc<Inner>,
+    pub(crate) inner: Rc<Inner>,
 }
 
-struct Inner {
+/// The state that the clones of a clock share.
+#[derive(Default)]
+pub(crate) struct Inner {
     device: OnceCell<ClockedDevice>,
-    others_ignored: Cell<bool>,
+    pub(crate) others_ignored: Cell<bool>,
     /// Called before each sample.
     announce: RefCell<Option<Announce>>,
-    /// See [`copies_in_turn`](CudaTime::copies_in_turn).
-    copies_in_turn: Rc<Cell<usize>>,
+    /// The most copies of [rotating](crate::Rotating) inputs from which a routine has taken one since
+    /// this was last set.
+    pub(crate) copies_in_turn: Rc<Cell<usize>>,
     #[cfg(feature = "criterion")]
-    criterion: OnCriterion,
+    pub(crate) criterion: OnCriterion,
     /// The profile that is being made.
     #[cfg(feature = "profiler")]
-    session: Slot,
+    pub(crate) session: Slot,
     /// See [`wait_by`](CudaTime::wait_by).
     #[cfg(feature = "profiler")]
-    own_wait: RefCell<Option<Wait>>,
+    pub(crate) own_wait: RefCell<Option<Wait>>,
 }
 
 impl fmt::Debug for CudaTime {
@@ -202,18 +205,7 @@ impl CudaTime {
     /// return [`TimingError::NoDevice`](crate::TimingError::NoDevice).
     pub fn host_only() -> Self {
         Self {
-            inner: Rc::new(Inner {
-                device: OnceCell::new(),
-                others_ignored: Cell::new(false),
-                announce: RefCell::default(),
-                copies_in_turn: Rc::default(),
-                #[cfg(feature = "criterion")]
-                criterion: OnCriterion::default(),
-                #[cfg(feature = "profiler")]
-                session: Slot::default(),
-                #[cfg(feature = "profiler")]
-                own_wait: RefCell::default(),
-            }),
+            inner: Rc::default(),
         }
     }
 
@@ -323,37 +315,12 @@ impl CudaTime {
         self.inner.device.get()
     }
 
-    pub(crate) fn others_ignored(&self) -> &Cell<bool> {
-        &self.inner.others_ignored
-    }
-
-    /// The most copies of [rotating](crate::Rotating) inputs from which a routine has taken one since
-    /// this was last set.
-    pub(crate) fn copies_in_turn(&self) -> &Rc<Cell<usize>> {
-        &self.inner.copies_in_turn
-    }
-
     /// Whether a profile is being recorded, for which the gate is off.
     pub(crate) fn is_profiling(&self) -> bool {
         #[cfg(feature = "profiler")]
         return self.inner.session.is_taken();
         #[cfg(not(feature = "profiler"))]
         false
-    }
-
-    #[cfg(feature = "criterion")]
-    pub(crate) fn criterion(&self) -> &OnCriterion {
-        &self.inner.criterion
-    }
-
-    #[cfg(feature = "profiler")]
-    pub(crate) fn session(&self) -> &Slot {
-        &self.inner.session
-    }
-
-    #[cfg(feature = "profiler")]
-    pub(crate) fn own_wait(&self) -> &RefCell<Option<Wait>> {
-        &self.inner.own_wait
     }
 }
 

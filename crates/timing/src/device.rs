@@ -160,7 +160,7 @@ pub(crate) struct Sample {
 
 /// The launches of an iteration, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Iteration {
+pub enum Iteration {
     #[default]
     Uncounted,
     /// It enqueues so many launches, copies and memory sets.

@@ -94,7 +94,7 @@ impl CudaTime {
         iterations: u64,
         routine: Routine<'_>,
     ) -> Result<Vec<Graph>, TimingError> {
-        let copies = self.copies_in_turn();
+        let copies = &self.inner.copies_in_turn;
         copies.set(1);
         let mut graphs = Vec::new();
         while graphs.is_empty() || (graphs.len() as u64) < iterations.min(copies.get() as u64) {

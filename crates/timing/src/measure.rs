@@ -153,15 +153,15 @@ impl CudaTime {
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         #[cfg(feature = "criterion")]
-        self.criterion().measures_on(sample.clock);
+        self.inner.criterion.measures_on(sample.clock);
         #[cfg(feature = "profiler")]
-        if self.session().is_taken() {
+        if self.inner.session.is_taken() {
             let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
-            return (self.session()).measure(self, sample, routine, plainly);
+            return (self.inner.session).measure(self, sample, routine, plainly);
         }
         let measured = self.measure_plainly(sample, &mut *routine)?;
         #[cfg(feature = "profiler")]
-        if self.criterion().benchmarks.is_tested.take() {
+        if self.inner.criterion.benchmarks.is_tested.take() {
             self.require_work_within(sample.clock, routine)?;
         }
         Ok(measured)
@@ -179,7 +179,7 @@ impl CudaTime {
     pub fn measure_cpu<T>(&self, iterations: u64, routine: impl FnMut() -> T) -> f64 {
         let nanoseconds = cpu(iterations, routine);
         #[cfg(feature = "profiler")]
-        self.session().nothing_on_device();
+        self.inner.session.nothing_on_device();
         nanoseconds
     }
 

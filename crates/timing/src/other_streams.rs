@@ -47,7 +47,7 @@ impl CudaTime {
     /// library works in the background beside a stream of
     /// [`on_raw_stream`](Self::on_raw_stream).
     pub fn ignore_other_streams(&self, ignore: bool) {
-        self.others_ignored().set(ignore);
+        self.inner.others_ignored.set(ignore);
     }
 
     /// Waits until the device and all others with an active primary context are idle, and returns how
@@ -151,7 +151,7 @@ impl CudaTime {
     /// Whether work elsewhere is an error. Devices of other processes that take part may work on, and this one then
     /// waits for them.
     pub(crate) fn works_alone(&self) -> bool {
-        !self.others_ignored().get() && !self.is_announced()
+        !self.inner.others_ignored.get() && !self.is_announced()
     }
 }
 

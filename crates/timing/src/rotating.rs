@@ -74,7 +74,7 @@ impl CudaTime {
                 .map(|number| make(number).map_err(|e| TimingError::from(e.into())))
                 .collect::<Result<_, _>>()?,
             next: 0,
-            in_turn: self.copies_in_turn().clone(),
+            in_turn: self.inner.copies_in_turn.clone(),
         })
     }
 }

@@ -7,9 +7,9 @@ mod device;
 use std::time::{Duration, Instant};
 
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{BoxError, Clock, CudaError, CudaTime, Launch, TimingError};
+use crossover_timing::{BoxError, Clock, CudaTime, Launch, TimingError};
 
-use crate::device::{Opened, READ, TestResult, function, middle};
+use crate::device::{Opened, READ, TestResult, function, middle, nothing, spins};
 
 /// Without a gate there is nothing to test. Profilers and sanitizers need CROSSOVER_GATE=off; where
 /// that is not set there must be a gate.
@@ -27,11 +27,8 @@ fn gate_is_off(time: &CudaTime) -> bool {
 
 /// Nanoseconds of one kernel that spins for `ns`, the median of some samples.
 fn measured(device: &Opened, clock: Clock, ns: u64) -> TestResult<f64> {
-    let spin = device.spin(ns)?;
-    let n = iterations(ns);
-    // SAFETY: the kernel takes one 64-bit number.
-    let launch = || unsafe { spin.launch(&device.stream) };
-    let sample = || device.time.measure_launches(clock, n, 1, launch);
+    let (spin, n) = (spins(&device.stream, ns)?, iterations(ns));
+    let sample = || device.time.measure_launches(clock, n, 1, &spin);
     // The first loads the kernel.
     for _ in 0..2 {
         sample()?;
@@ -150,11 +147,9 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
     let warm = reading(Clock::EventsGated)? / 20.0;
     let cold = reading(Clock::EventsCold)? / 20.0;
     // Each clock's own constant, without any data.
-    let empty = time.empty_kernel().expect("opened on a device");
-    // SAFETY: no arguments.
-    let launch = || unsafe { empty.launch(stream) };
-    let nothing = |clock| middle(15, || time.measure_launches(clock, 50, 1, launch));
-    let constant = |clock| nothing(clock).map(|ns| ns / 50.0);
+    let empty = nothing(time);
+    let samples = |clock| middle(15, || time.measure_launches(clock, 50, 1, &empty));
+    let constant = |clock| samples(clock).map(|ns| ns / 50.0);
     let warm = warm - constant(Clock::EventsGated)?;
     let constant = constant(Clock::EventsCold)?;
     println!(
@@ -174,18 +169,14 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn gated_empty_kernel_is_steady() -> TestResult {
     let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
+    let time = &device.time;
     if gate_is_off(time) {
         return Ok(());
     }
-    let empty = time.empty_kernel().expect("opened on a device");
+    let empty = nothing(time);
     let mut samples = Vec::new();
     for _ in 0..52 {
-        // SAFETY: no arguments.
-        let ns = time.measure_launches(Clock::EventsGated, 9_000, 1, || unsafe {
-            empty.launch(stream)
-        })?;
-        samples.push(ns / 9_000.0);
+        samples.push(time.measure_launches(Clock::EventsGated, 9_000, 1, &empty)? / 9_000.0);
     }
     let samples = &samples[2..];
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
@@ -208,8 +199,7 @@ fn kernels_on_many_streams_lengthen_launches_until_a_second_context_was_made() -
     let empty = time.empty_kernel().expect("opened on a device");
     let short = time.shorten_launches()?.expect("the gate works");
     // The cold clock flushes by writing alone.
-    // SAFETY: the kernel takes no arguments.
-    time.measure_launches(Clock::EventsCold, 40, 1, || unsafe { empty.launch(stream) })?;
+    time.measure_launches(Clock::EventsCold, 40, 1, nothing(time))?;
     let cold = time.launch_state()?.expect("the gate works");
     let streams = (0..8).map(|_| stream.context().new_stream());
     for stream in streams.collect::<Result<Vec<_>, _>>()? {
@@ -231,17 +221,16 @@ fn a_slow_host_shows_on_events_and_not_behind_the_gate() -> TestResult {
     const DELAY: Duration = Duration::from_micros(20);
     const LAUNCHES: u64 = 4_480;
     let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
+    let time = &device.time;
     if gate_is_off(time) {
         return Ok(());
     }
-    let empty = time.empty_kernel().expect("opened on a device");
+    let empty = nothing(time);
     let each = |clock, delay: Duration| -> Result<f64, TimingError> {
         let total = time.measure_launches(clock, LAUNCHES, 1, || {
             let begun = Instant::now();
             while begun.elapsed() < delay {}
-            // SAFETY: no arguments.
-            unsafe { empty.launch(stream) }
+            empty()
         })?;
         Ok(total / LAUNCHES as f64)
     };
@@ -275,12 +264,10 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
     if gate_is_off(time) {
         return Ok(());
     }
-    let spin = device.spin(20_000)?;
-    // SAFETY: the kernel takes one 64-bit number.
-    let launch = || unsafe { spin.launch(stream) };
+    let spin = spins(stream, 20_000)?;
     let error = time
         .measure_launches(Clock::EventsGated, 2, 1, || -> Result<(), BoxError> {
-            launch()?;
+            spin()?;
             Ok(stream.synchronize()?)
         })
         .unwrap_err();
@@ -289,7 +276,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
         assert!(error.to_string().contains(cause), "{error}");
     }
     about(
-        time.measure_launches(Clock::EventsGated, 100, 1, launch)? / 100.0,
+        time.measure_launches(Clock::EventsGated, 100, 1, &spin)? / 100.0,
         20_000,
     );
     assert_eq!(time.effective_clock(Clock::EventsGated), Clock::EventsGated);
@@ -301,13 +288,8 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
 fn a_replay_takes_what_was_captured() -> TestResult {
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
-    let (short, long) = (device.spin(20_000)?, device.spin(80_000)?);
-    let both = || -> Result<(), CudaError> {
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { short.launch(stream) }?;
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { long.launch(stream) }
-    };
+    let (short, long) = (spins(stream, 20_000)?, spins(stream, 80_000)?);
+    let both = || short().and_then(|()| long());
     time.measure_graph(Clock::EventsGated, 1, both)?;
     for clock in [Clock::EventsGated, Clock::EventsCold] {
         about(time.measure_graph(clock, 50, both)? / 50.0, 100_000);

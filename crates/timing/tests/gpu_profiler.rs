@@ -3,6 +3,7 @@
 #![cfg(feature = "profiler")]
 
 mod activity;
+#[allow(dead_code, reason = "profiles need a part of it")]
 mod device;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +14,9 @@ use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtrMut, result, sys};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::CudaProfiler;
-use crossover_timing::{
-    BoxError, Clock, CudaBencherExt, CudaError, TimingError, bind, machine_code, range,
-};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaError, TimingError, bind, range};
 
-use crate::device::{Opened, TestResult, middle};
+use crate::device::{Opened, TestResult, middle, spins};
 
 impl Opened {
     /// Profiles `routine` as Criterion does, and prints what comes of it.
@@ -64,7 +63,10 @@ fn no_warnings(profile: &Profile) {
 #[ignore = "needs a CUDA device"]
 fn kernels_are_counted_and_timed() -> TestResult {
     let bench = Opened::new()?;
-    let (short, long) = (bench.spin(20_000)?, bench.spin(100_000)?);
+    let (short, long) = (
+        spins(&bench.stream, 20_000)?,
+        spins(&bench.stream, 100_000)?,
+    );
     for clock in [
         Clock::EventsGated,
         Clock::Wall,
@@ -72,12 +74,9 @@ fn kernels_are_counted_and_timed() -> TestResult {
         Clock::Submit,
     ] {
         let profile = bench.profile(clock, 3, || {
-            // SAFETY: the kernel takes one 64-bit number.
-            unsafe {
-                short.launch(&bench.stream)?;
-                short.launch(&bench.stream)?;
-                long.launch(&bench.stream)
-            }
+            short()?;
+            short()?;
+            long()
         })?;
         no_warnings(&profile);
         assert_eq!(profile.clock, clock.name());
@@ -92,7 +91,7 @@ fn kernels_are_counted_and_timed() -> TestResult {
         near("longest", row.longest_ns, 100_000.0);
         near("busy", profile.summary.busy_ns, 140_000.0 + 3_000.0);
         assert!(
-            matches!(&row.work, Work::Kernel { name, grid: [1, 1, 1], block: [1, 1, 1], .. } if name == "spin"),
+            matches!(&row.work, Work::Kernel { name, grid: [1, 1, 1], block: [1, 1, 1], .. } if name == "crossover_spin"),
             "{:?}",
             row.work
         );
@@ -121,16 +120,13 @@ fn kernels_are_counted_and_timed() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
     let bench = Opened::new()?;
-    let spin = bench.spin(20_000)?;
-    // SAFETY: the kernel takes one 64-bit number. It is loaded before the capture.
-    unsafe { spin.launch(&bench.stream) }?;
+    let spin = spins(&bench.stream, 20_000)?;
+    // It is loaded before the capture.
+    spin()?;
     bench.stream.synchronize()?;
     let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     bench.stream.begin_capture(mode)?;
-    for _ in 0..7 {
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { spin.launch(&bench.stream) }?;
-    }
+    (0..7).try_for_each(|_| spin())?;
     let flags = sys::CUgraphInstantiate_flags(0);
     let graph = bench.stream.end_capture(flags)?.ok_or("nothing captured")?;
     graph.upload()?;
@@ -208,10 +204,9 @@ fn overlapping_copies_are_hidden() -> TestResult {
     let (address, _guard) = device.device_ptr_mut(&other);
     let source = pinned.as_slice()?;
     // Far longer than the copy takes on any link from PCIe 3 on.
-    let long = bench.spin(5_000_000)?;
+    let long = spins(&bench.stream, 5_000_000)?;
     let profile = bench.profile(Clock::Wall, 2, || -> Result<(), BoxError> {
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { long.launch(&bench.stream) }?;
+        long()?;
         // SAFETY: both ends are alive and of that length until the streams are done, below.
         unsafe { result::memcpy_htod_async(address, source, other.cu_stream()) }?;
         other.synchronize()?;
@@ -238,17 +233,18 @@ fn overlapping_copies_are_hidden() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn ranges_have_the_device_time_launched_in_them() -> TestResult {
     let bench = Opened::new()?;
-    let (forward, backward) = (bench.spin(50_000)?, bench.spin(150_000)?);
+    let (forward, backward) = (
+        spins(&bench.stream, 50_000)?,
+        spins(&bench.stream, 150_000)?,
+    );
     let profile = bench.profile(Clock::EventsGated, 2, || {
         let _step = range("step");
         {
             let _forward = range("forward");
-            // SAFETY: the kernel takes one 64-bit number.
-            unsafe { forward.launch(&bench.stream) }?;
+            forward()?;
         }
         let _backward = range("backward");
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { backward.launch(&bench.stream) }
+        backward()
     })?;
     let seen: Vec<_> = (profile.ranges.iter())
         .map(|r| (r.name.as_str(), r.per_iteration))
@@ -280,11 +276,7 @@ fn ranges_have_the_device_time_launched_in_them() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn cold_iterations_are_recorded_without_their_eviction() -> TestResult {
     let bench = Opened::new()?;
-    let spin = bench.spin(30_000)?;
-    let profile = bench.profile(Clock::EventsCold, 1, || {
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { spin.launch(&bench.stream) }
-    })?;
+    let profile = bench.profile(Clock::EventsCold, 1, spins(&bench.stream, 30_000)?)?;
     assert_eq!(profile.records, profile.iterations);
     assert_eq!(profile.device.len(), 1, "{:?}", profile.device);
     near("the kernel", profile.device[0].median_ns, 30_000.0);
@@ -295,23 +287,15 @@ fn cold_iterations_are_recorded_without_their_eviction() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
     let bench = Opened::new()?;
-    let spin = bench.spin(20_000)?;
-    // SAFETY: the kernel takes one 64-bit number.
-    let mut launch = || unsafe { spin.launch(&bench.stream) };
+    let spin = spins(&bench.stream, 20_000)?;
     let off = bench.time.gate_off_reason();
-    let mut gated = || {
-        middle(9, || {
-            bench
-                .time
-                .measure_launches(Clock::EventsGated, 200, 1, &mut launch)
-        })
+    let gated = || {
+        let clock = Clock::EventsGated;
+        middle(9, || bench.time.measure_launches(clock, 200, 1, &spin))
     };
     let before = gated()? / 200.0;
     for _ in 0..2 {
-        let profile = bench.profile(Clock::EventsGated, 1, || {
-            // SAFETY: the kernel takes one 64-bit number.
-            unsafe { spin.launch(&bench.stream) }
-        })?;
+        let profile = bench.profile(Clock::EventsGated, 1, &spin)?;
         assert_eq!(
             profile.records, profile.iterations,
             "the second as the first"
@@ -338,10 +322,9 @@ fn a_benchmark_with_nothing_to_record_has_no_profile() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn names_are_not_read_once_their_module_is_gone() -> TestResult {
     let bench = Opened::new()?;
-    let (major, minor) = bench.stream.context().compute_capability()?;
-    let architecture = format!("--gpu-architecture=sm_{major}{minor}");
-    let (image, _) = machine_code("spin.cu", device::SPIN, &[architecture])?;
-    let code = image.as_ptr().cast();
+    let code = concat!(include_str!("../src/gate.ptx"), "\0")
+        .as_ptr()
+        .cast();
     let launch = |function, stream| -> Result<(), BoxError> {
         let mut ns = 1_000u64;
         let mut arguments = [(&raw mut ns).cast()];
@@ -368,7 +351,8 @@ fn names_are_not_read_once_their_module_is_gone() -> TestResult {
         }
         .result()?;
         // SAFETY: the library is loaded, and the address is valid for the write.
-        unsafe { sys::cuLibraryGetKernel(&mut kernel, library, c"spin".as_ptr()) }.result()?;
+        unsafe { sys::cuLibraryGetKernel(&mut kernel, library, c"crossover_spin".as_ptr()) }
+            .result()?;
         // SAFETY: as above.
         unsafe { sys::cuKernelGetFunction(&mut function, kernel) }.result()?;
         launch(function, bench.stream.cu_stream())?;
@@ -384,7 +368,8 @@ fn names_are_not_read_once_their_module_is_gone() -> TestResult {
         // SAFETY: the image is whole.
         let module = unsafe { result::module::load_data(code) }?;
         // SAFETY: the module is loaded.
-        let function = unsafe { result::module::get_function(module, c"spin".to_owned()) }?;
+        let function =
+            unsafe { result::module::get_function(module, c"crossover_spin".to_owned()) }?;
         launch(function, null_mut())?;
         result::ctx::synchronize()?;
         // SAFETY: its work is done, and nobody else uses it.
@@ -424,11 +409,8 @@ fn the_clock_activity_finds_known_times_on_hidden_streams() -> TestResult {
 fn work_outside_of_the_window_is_named() -> TestResult {
     let bench = Opened::new()?;
     let other = bench.stream.context().new_stream()?;
-    let (long, short) = (bench.spin(30_000)?, bench.spin(3_000)?);
-    // SAFETY: the kernel takes one 64-bit number.
-    let long = |stream| unsafe { long.launch(stream) };
-    // SAFETY: as above.
-    let short = || unsafe { short.launch(&other) };
+    let (short, own) = (spins(&other, 3_000)?, spins(&bench.stream, 30_000)?);
+    let long = spins(&other, 30_000)?;
     for &clock in Clock::OF_STREAM {
         let joined = || -> Result<(), BoxError> {
             other.join(&bench.stream)?;
@@ -440,11 +422,13 @@ fn work_outside_of_the_window_is_named() -> TestResult {
             let profile = AssertUnwindSafe(|| bench.profile(clock, 2, routine).map(drop));
             let panic = catch_unwind(profile).err();
             let error = panic.and_then(|panic| panic.downcast::<String>().ok());
-            error.is_some_and(|error| error.contains("spin began before the timed window or"))
+            error.is_some_and(|error| {
+                error.contains("crossover_spin began before the timed window or")
+            })
         };
-        assert!(named(&|| short().and_then(|()| long(&other))), "{clock}");
+        assert!(named(&|| own().and_then(|()| long())), "{clock}");
         let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
-        let within = || short().and_then(|()| long(&bench.stream));
+        let within = || short().and_then(|()| own());
         assert_eq!(named(&within), is_held, "{clock}");
     }
     Ok(())
@@ -456,9 +440,7 @@ fn work_outside_of_the_window_is_named() -> TestResult {
 fn records_do_not_change_the_time_on_the_device() -> TestResult {
     const N: u64 = 400;
     let bench = Opened::new()?;
-    let (time, spin) = (&bench.time, bench.spin(2_000)?);
-    // SAFETY: the kernel takes one 64-bit number.
-    let launch = || unsafe { spin.launch(&bench.stream) };
+    let (time, spin) = (&bench.time, spins(&bench.stream, 2_000)?);
     let gated = Clock::EventsGated;
     for (clock, nodes, most) in [
         (gated, 1, Some(0.01)),
@@ -467,9 +449,9 @@ fn records_do_not_change_the_time_on_the_device() -> TestResult {
         (Clock::Wall, 1, None),
     ] {
         let each = || match nodes {
-            1 => middle(9, || time.measure_launches(clock, N, 1, launch)),
+            1 => middle(9, || time.measure_launches(clock, N, 1, &spin)),
             _ => middle(9, || {
-                time.measure_graph(clock, N, || (0..nodes).try_for_each(|_| launch()))
+                time.measure_graph(clock, N, || (0..nodes).try_for_each(|_| spin()))
             }),
         };
         let (without, mut recorded) = (each()?, 0.0);
@@ -485,7 +467,7 @@ fn records_do_not_change_the_time_on_the_device() -> TestResult {
         }
     }
     let begun = Instant::now();
-    (0..10).try_for_each(|_| time.measure_activity(1, launch).map(drop))?;
+    (0..10).try_for_each(|_| time.measure_activity(1, &spin).map(drop))?;
     println!("a sample of one iteration takes {:?}", begun.elapsed() / 10);
     Ok(())
 }

@@ -9,12 +9,9 @@ use std::time::Instant;
 use crossover_timing::cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
 };
-use crossover_timing::cudarc::nvrtc::Ptx;
-use crossover_timing::{
-    BoxError, Clock, CudaError, CudaTime, GateMode, Launch, TimingError, bind, open,
-};
+use crossover_timing::{BoxError, Clock, CudaTime, GateMode, TimingError, bind};
 
-use crate::device::{Opened, READ, TestResult, function, middle};
+use crate::device::{Opened, READ, TestResult, function, middle, nothing, spins};
 
 const ITERATIONS: u64 = 20;
 
@@ -47,23 +44,18 @@ fn on_each_clock(
 fn work_elsewhere_is_an_error_on_every_clock() -> TestResult {
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
-    let empty = time.empty_kernel().expect("opened on a device");
+    let empty = nothing(time);
     for ordinal in 0..=1 {
         let Ok(elsewhere) = CudaContext::new(ordinal) else {
             println!("(skipped: there is one device)");
             continue;
         };
-        let other = elsewhere.new_stream()?;
-        let module = elsewhere.load_module(Ptx::from_src(include_str!("../src/gate.ptx")))?;
-        let spin = module.load_function("crossover_spin")?;
-        let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(1_000_000u64);
+        let spin = spins(&elsewhere.new_stream()?, 1_000_000)?;
         bind(stream.context())?;
         let hidden = || -> Result<(), BoxError> {
-            // SAFETY: the kernel takes no arguments.
-            unsafe { empty.launch(stream) }?;
+            empty()?;
             bind(&elsewhere)?;
-            // SAFETY: the kernel takes one 64-bit number.
-            unsafe { spin.launch(&other) }?;
+            spin()?;
             Ok(bind(stream.context())?)
         };
         for (name, measured) in on_each_clock(time, hidden) {
@@ -75,33 +67,6 @@ fn work_elsewhere_is_an_error_on_every_clock() -> TestResult {
         println!("ignored: {:.0} ns", ns / ITERATIONS as f64);
         time.settle()?;
         time.ignore_other_streams(false);
-    }
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn a_second_stream_that_is_joined_is_timed_on_every_clock() -> TestResult {
-    const LONG: f64 = 200_000.0;
-    let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let other = stream.context().new_stream()?;
-    let (short, long) = (device.spin(1_000)?, device.spin(LONG as u64)?);
-    let (forked, joined) = (stream.record_event(None)?, other.record_event(None)?);
-    let routine = || -> Result<(), BoxError> {
-        forked.record(stream)?;
-        other.wait(&forked)?;
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { long.launch(&other) }?;
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { short.launch(stream) }?;
-        joined.record(&other)?;
-        Ok(stream.wait(&joined)?)
-    };
-    for (name, measured) in on_each_clock(time, routine) {
-        // Launches, events and the wait of one stream for the other come on top.
-        let (ns, expected) = (measured?, LONG..LONG + 60_000.0);
-        assert!(name == "submit" || expected.contains(&ns), "{name}");
     }
     Ok(())
 }
@@ -149,14 +114,12 @@ fn a_caller_waits_for_each_iteration_on_wall() -> TestResult {
     let device = Opened::new()?;
     let (time, stream) = (&device.time, &device.stream);
     for ns in [2_000, 10_000, 100_000] {
-        let spin = device.spin(ns)?;
-        // SAFETY: the kernel takes one 64-bit number.
-        let launch = || unsafe { spin.launch(stream) };
+        let launch = spins(stream, ns)?;
         let waits = || -> Result<(), BoxError> {
             launch()?;
             Ok(stream.synchronize()?)
         };
-        time.measure(Clock::Wall, 1, launch)?;
+        time.measure(Clock::Wall, 1, &launch)?;
         let each = |total: Result<f64, TimingError>| total.map(|ns| ns / N as f64);
         let awaited = || {
             let begun = Instant::now();
@@ -166,10 +129,10 @@ fn a_caller_waits_for_each_iteration_on_wall() -> TestResult {
             Ok(begun.elapsed().as_nanos() as f64 / N as f64)
         };
         let known = middle(15, awaited)?;
-        let wall = middle(15, || each(time.measure(Clock::Wall, N, launch)))?;
+        let wall = middle(15, || each(time.measure(Clock::Wall, N, &launch)))?;
         let itself = middle(15, || each(time.measure_awaited(N, waits)))?;
         let twice = middle(15, || each(time.measure(Clock::Wall, N, waits)))?;
-        let overlapped = middle(15, || each(time.measure_awaited(N, launch)))?;
+        let overlapped = middle(15, || each(time.measure_awaited(N, &launch)))?;
         println!(
             "{ns} ns: loop of launch and wait {known:.0} ns, wall {wall:.0}, waiting itself {itself:.0}, awaited \
              twice {twice:.0}, one wait per sample {overlapped:.0}"
@@ -187,17 +150,11 @@ fn a_caller_waits_for_each_iteration_on_wall() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn short_work_on_another_stream_is_below_the_limit() -> TestResult {
     let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let other = stream.context().new_stream()?;
-    let empty = time.empty_kernel().expect("opened on a device");
+    let (time, empty) = (&device.time, nothing(&device.time));
+    let other = device.stream.context().new_stream()?;
     for ns in [2_000, 20_000, 200_000] {
-        let spin = device.spin(ns)?;
-        let hidden = || -> Result<(), CudaError> {
-            // SAFETY: the kernel takes no arguments.
-            unsafe { empty.launch(stream) }?;
-            // SAFETY: the kernel takes one 64-bit number.
-            unsafe { spin.launch(&other) }
-        };
+        let spin = spins(&other, ns)?;
+        let hidden = || empty().and_then(|()| spin());
         for &clock in Clock::OF_STREAM {
             match time.measure(clock, 1_000, hidden) {
                 Ok(total) => {
@@ -220,10 +177,7 @@ fn short_work_on_another_stream_is_below_the_limit() -> TestResult {
 fn launches_are_counted() -> TestResult {
     const NS: u64 = 5_000;
     let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let spin = device.spin(NS)?;
-    // SAFETY: the kernel takes one 64-bit number.
-    let launch = || unsafe { spin.launch(stream) };
+    let (time, launch) = (&device.time, spins(&device.stream, NS)?);
     let mut three = || (0..3).try_for_each(|_| launch());
     let counted = time.count_launches(&mut three)?.ok_or("a device")?;
     assert_eq!(counted.launches, 3);
@@ -241,15 +195,11 @@ fn launches_are_counted() -> TestResult {
 #[ignore = "needs a CUDA device"]
 fn an_iteration_may_fill_the_queue_behind_the_gate() -> TestResult {
     let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
+    let (time, empty) = (&device.time, nothing(&device.time));
     let is_scaled = std::env::var_os("CUDA_SCALE_LAUNCH_QUEUES").is_some();
     println!("the gate is off: {:?}", time.gate_off_reason());
-    let empty = time.empty_kernel().expect("opened on a device");
     for launches in [448, 600, 800, 1_000, 2_000, 3_500, 8_000] {
-        let routine = || {
-            // SAFETY: the kernel takes no arguments.
-            (0..launches).try_for_each(|_| unsafe { empty.launch(stream) })
-        };
+        let routine = || (0..launches).try_for_each(|_| empty());
         match time.measure(Clock::EventsGated, 3, routine) {
             Ok(ns) => println!(
                 "{launches} launches: {:.1} ns each",
@@ -383,35 +333,6 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
         }
     }
     Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn a_graph_that_keeps_its_allocation_is_refused_before_it_runs() -> TestResult {
-    // SAFETY: there is one stream.
-    let (_, stream) = unsafe { open(0) }?;
-    let time = CudaTime::on_stream(&stream, GateMode::Auto)?;
-    let mut kept = Vec::new();
-    for keeps in [false, true] {
-        let replayed = time.measure_graph(Clock::EventsGated, 10, || -> Result<(), BoxError> {
-            let memory = stream.alloc_zeros::<u8>(1 << 20)?;
-            kept.extend(Some(memory).filter(|_| keeps));
-            Ok(())
-        });
-        println!("keeps {keeps}: {replayed:?}");
-        match replayed {
-            Ok(ns) => assert!(ns > 0.0 && !keeps),
-            Err(error) => assert!(
-                keeps && error.to_string().contains("it keeps memory"),
-                "{error}"
-            ),
-        }
-    }
-    // What is kept exists, though the graph was refused.
-    for memory in &mut kept {
-        stream.memset_zeros(memory)?;
-    }
-    Ok(stream.synchronize()?)
 }
 
 /// Kernels that let the next one begin at once.

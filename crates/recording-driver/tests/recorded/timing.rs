@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{Bencher, Criterion, Throughput};
-use crossover_timing::cudarc::driver::{CudaContext, CudaEvent, CudaStream, DevicePtrMut, result};
+use crossover_timing::cudarc::driver::{CudaContext, CudaStream, DevicePtrMut, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::profiler::CudaProfiler;
 use crossover_timing::{
@@ -23,6 +23,11 @@ use crate::stand_in::{TWO, mark, phases, plan, results, samples};
 /// The clocks of the timing crate against cheats; on a device its own tests have them.
 #[path = "../../../timing/tests/cheats/mod.rs"]
 mod cheats;
+
+/// Code that these tests share.
+#[allow(dead_code, reason = "most of it opens a device")]
+#[path = "../../../timing/tests/device/mod.rs"]
+mod device;
 
 /// Its known answers.
 #[path = "../../../timing/tests/activity/mod.rs"]
@@ -47,8 +52,6 @@ struct On {
     elsewhere: Arc<CudaContext>,
     other: Arc<CudaStream>,
     spin: Launch,
-    /// Of the timed stream, and of the stream beside.
-    events: [CudaEvent; 2],
 }
 
 impl On {
@@ -61,13 +64,11 @@ impl On {
         let module =
             elsewhere.load_module(Ptx::from_src(include_str!("../../../timing/src/gate.ptx")))?;
         let spin = module.load_function("crossover_spin")?;
-        let other = elsewhere.new_stream()?;
         Ok(Self {
-            events: [stream.record_event(None)?, other.record_event(None)?],
             empty: time.empty_kernel().expect("opened on a device"),
             time,
             stream,
-            other,
+            other: elsewhere.new_stream()?,
             elsewhere,
             spin: Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(SPUN.as_nanos() as u64),
         })
@@ -87,26 +88,20 @@ impl On {
         Ok(self.stream.synchronize()?)
     }
 
-    fn spin(&self) -> Result<(), CudaError> {
-        // SAFETY: the kernel takes one 64-bit number.
-        unsafe { self.spin.launch(&self.other) }
-    }
-
     /// Work on the stream beside alone.
     fn spin_there(&self) -> Result<(), CudaError> {
         bind(&self.elsewhere)?;
-        self.spin()?;
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { self.spin.launch(&self.other) }?;
         bind(self.stream.context())
     }
 
     /// Work on the stream beside, for which the timed one waits.
     fn joined(&self) -> Result<(), BoxError> {
-        let [forked, joined] = &self.events;
-        forked.record(&self.stream)?;
-        self.other.wait(forked)?;
-        self.spin()?;
-        joined.record(&self.other)?;
-        Ok(self.stream.wait(joined)?)
+        self.other.join(&self.stream)?;
+        self.spin_there()?;
+        self.stream.join(&self.other)?;
+        Ok(bind(self.stream.context())?)
     }
 
     /// Work on the stream beside.
@@ -198,7 +193,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("panics", TWO, panics),
         test("hidden", TWO, hidden),
         test_with("hidden on a second device", TWO, 1, &[], hidden),
-        test("joined", TWO, joined),
         test("beside", exact, beside),
         test("kept", exact, kept),
         test("graphs", TWO, graphs),
@@ -834,20 +828,6 @@ fn kept(on: On) -> Result<(), BoxError> {
     on.is_known(&on.time)
 }
 
-/// Work on another stream that the timed one waits for.
-fn joined(on: On) -> Result<(), BoxError> {
-    on.time.ignore_other_streams(false);
-    let spun = 10.0 * SPUN.as_nanos() as f64;
-    for &clock in Clock::OF_STREAM {
-        let ns = on.time.measure_launches(clock, 10, 1, || on.joined())?;
-        let is_of_host = [Clock::Wall, Clock::Submit].contains(&clock);
-        assert!(is_of_host || ns >= spun, "{clock}: {ns}");
-    }
-    let gated = Clock::EventsGated;
-    assert!(on.time.measure_graph(gated, 10, || on.joined())? >= spun);
-    Ok(())
-}
-
 /// Graphs have as many copies of an input as are replayed, and copies from pinned memory alone.
 fn graphs(on: On) -> Result<(), BoxError> {
     let zeros = |_| on.stream.alloc_zeros::<u8>(8 << 20);
@@ -860,28 +840,6 @@ fn graphs(on: On) -> Result<(), BoxError> {
         })?;
         assert_eq!(calls, captured);
     }
-    // Memory that a call allocates is freed in the same call, or the graph cannot be replayed twice.
-    let mut kept = Vec::new();
-    for keeps in [false, true] {
-        let replayed = on
-            .time
-            .measure_graph(Clock::EventsGated, 10, || -> Result<(), BoxError> {
-                let memory = on.stream.alloc_zeros::<u8>(64)?;
-                kept.extend(Some(memory).filter(|_| keeps));
-                Ok(())
-            });
-        match replayed {
-            Ok(ns) => assert!(ns > 0.0 && !keeps),
-            Err(error) => assert!(
-                keeps && error.to_string().contains("it keeps memory"),
-                "{error}"
-            ),
-        }
-    }
-    for memory in &mut kept {
-        on.stream.memset_zeros(memory)?;
-    }
-    on.stream.synchronize()?;
     let mut device = on.stream.alloc_zeros::<u8>(64)?;
     let panics = || -> Result<(), CudaError> { panic!("in a capture") };
     let capture = || Graph::capture(&on.stream, panics);

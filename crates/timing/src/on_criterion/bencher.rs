@@ -57,7 +57,11 @@ pub trait CudaBencherExt: Sealed {
         clock: Clock,
         launches: impl Into<Option<u32>>,
         routine: impl FnMut() -> Result<(), E>,
-    );
+    ) {
+        let launches = launches.into();
+        let iteration = launches.map_or(Iteration::Uncounted, Iteration::Launches);
+        self.iter_benchmark(time, clock, Some(iteration), routine);
+    }
 
     /// Device time alone ([`Clock::EventsGated`]): the stream waits at a gate while up to
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) launches are queued. The routine must
@@ -93,7 +97,9 @@ pub trait CudaBencherExt: Sealed {
         &mut self,
         time: &CudaTime,
         routine: impl FnMut() -> Result<(), E>,
-    );
+    ) {
+        self.iter_benchmark(time, Clock::EventsGated, None, routine);
+    }
 
     /// [`iter_graph`](Self::iter_graph) with the data in memory ([`Clock::EventsCold`]): the L2 cache is flushed
     /// before each replay, as by [`iter_cold`](Self::iter_cold).
@@ -101,7 +107,9 @@ pub trait CudaBencherExt: Sealed {
         &mut self,
         time: &CudaTime,
         routine: impl FnMut() -> Result<(), E>,
-    );
+    ) {
+        self.iter_benchmark(time, Clock::EventsCold, None, routine);
+    }
 
     /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. The
     /// return value is kept from being optimised away, as by Criterion's own `b.iter`, which on this
@@ -126,7 +134,9 @@ pub trait CudaBencherExt: Sealed {
         &mut self,
         time: &CudaTime,
         routine: impl FnMut() -> Result<(), E>,
-    );
+    ) {
+        self.iter_benchmark(time, Clock::Wall, Some(Iteration::Awaited), routine);
+    }
 
     /// The host clock without synchronising ([`Clock::Submit`]): what queueing costs, not
     /// what the work takes, so Criterion prints no throughput.
@@ -153,69 +163,43 @@ pub trait CudaBencherExt: Sealed {
 
 /// Keeps others from implementing the trait, so that it can grow.
 mod sealed {
-    pub trait Sealed {}
+    use super::*;
+
+    pub trait Sealed {
+        /// Times a routine, or the replay of its graph if nothing is given of an iteration.
+        fn iter_benchmark<E: Into<BoxError>>(
+            &mut self,
+            time: &CudaTime,
+            clock: Clock,
+            iteration: Option<Iteration>,
+            routine: impl FnMut() -> Result<(), E>,
+        );
+    }
 }
 
-impl Sealed for Bencher<'_, CudaTime> {}
-
-impl CudaBencherExt for Bencher<'_, CudaTime> {
-    fn iter_on<E: Into<BoxError>>(
+impl Sealed for Bencher<'_, CudaTime> {
+    fn iter_benchmark<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         clock: Clock,
-        launches: impl Into<Option<u32>>,
-        routine: impl FnMut() -> Result<(), E>,
+        iteration: Option<Iteration>,
+        mut routine: impl FnMut() -> Result<(), E>,
     ) {
-        let launches = launches.into();
-        let iteration = launches.map_or(Iteration::Uncounted, Iteration::Launches);
-        iter(self, time, clock, Some(iteration), routine);
-    }
-
-    fn iter_graph<E: Into<BoxError>>(
-        &mut self,
-        time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
-    ) {
-        iter(self, time, Clock::EventsGated, None, routine);
-    }
-
-    fn iter_graph_cold<E: Into<BoxError>>(
-        &mut self,
-        time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
-    ) {
-        iter(self, time, Clock::EventsCold, None, routine);
-    }
-
-    fn iter_awaited<E: Into<BoxError>>(
-        &mut self,
-        time: &CudaTime,
-        routine: impl FnMut() -> Result<(), E>,
-    ) {
-        iter(self, time, Clock::Wall, Some(Iteration::Awaited), routine);
-    }
-
-    fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
-        self.iter_custom(|iterations| cpu(iterations, &mut routine));
+        let benchmark = TimedBenchmark {
+            clock,
+            iteration,
+            routine: type_name_of_val(&routine),
+        };
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.iter_custom(|iterations| {
+            time.measure_benchmark(benchmark, iterations, &mut routine)
+                .unwrap_or_else(|error| panic!("{}", benchmark.failed(error)))
+        });
     }
 }
 
-/// Times a routine, or the replay of its graph if nothing is given of an iteration.
-fn iter<E: Into<BoxError>>(
-    bencher: &mut Bencher<'_, CudaTime>,
-    time: &CudaTime,
-    clock: Clock,
-    iteration: Option<Iteration>,
-    mut routine: impl FnMut() -> Result<(), E>,
-) {
-    let benchmark = TimedBenchmark {
-        clock,
-        iteration,
-        routine: type_name_of_val(&routine),
-    };
-    let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
-    bencher.iter_custom(|iterations| {
-        time.measure_benchmark(benchmark, iterations, &mut routine)
-            .unwrap_or_else(|error| panic!("{}", benchmark.failed(error)))
-    });
+impl CudaBencherExt for Bencher<'_, CudaTime> {
+    fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
+        self.iter_custom(|iterations| cpu(iterations, &mut routine));
+    }
 }

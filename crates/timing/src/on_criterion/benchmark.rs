@@ -21,7 +21,7 @@ impl CudaTime {
         routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         let clock = benchmark.clock;
-        let benchmarks = &self.criterion().benchmarks;
+        let benchmarks = &self.inner.criterion.benchmarks;
         let repeats = benchmarks.repeats(benchmark, iterations);
         if clock == Clock::Activity {
             benchmarks.launches.take();
@@ -66,7 +66,7 @@ impl CudaTime {
 
     /// Prints how much of a time on `events-cold` is the clock's own.
     fn say_constant(&self, clock: Clock) -> Result<(), TimingError> {
-        let was_said = &self.criterion().benchmarks.constant_said;
+        let was_said = &self.inner.criterion.benchmarks.constant_said;
         let Some(empty) = self.empty_kernel().filter(|_| clock == Clock::EventsCold) else {
             return Ok(());
         };
@@ -79,7 +79,7 @@ impl CudaTime {
             Ok(self.measure_launches(clock, 50, 1, launch)? / 50.0)
         };
         let (cold, gated) = (each(Clock::EventsCold)?, each(Clock::EventsGated)?);
-        self.criterion().benchmarks.say(constant(cold, gated));
+        self.inner.criterion.benchmarks.say(constant(cold, gated));
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl CudaTime {
     ) -> Result<Iteration, TimingError> {
         let clock = benchmark.clock;
         let iteration = benchmark.iteration.unwrap_or_default();
-        let benchmarks = &self.criterion().benchmarks;
+        let benchmarks = &self.inner.criterion.benchmarks;
         if !self.is_profiling() && has_argument("--profile-time") {
             benchmarks.say(NO_PROFILER.to_owned());
         }

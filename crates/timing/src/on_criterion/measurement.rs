@@ -67,7 +67,7 @@ impl Measurement for CudaTime {
 
     fn zero(&self) -> f64 {
         // A benchmark begins, which may not measure on a clock of this one.
-        self.criterion().measures_on(Clock::Wall);
+        self.inner.criterion.measures_on(Clock::Wall);
         0.0
     }
 
@@ -76,7 +76,7 @@ impl Measurement for CudaTime {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        &self.criterion().formatter
+        &self.inner.criterion.formatter
     }
 }
 

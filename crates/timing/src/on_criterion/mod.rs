@@ -42,7 +42,7 @@ pub struct RateSet {
 impl Drop for RateSet {
     fn drop(&mut self) {
         let earlier = self.earlier.clone();
-        self.time.criterion().formatter.set(earlier);
+        self.time.inner.criterion.formatter.set(earlier);
     }
 }
 
@@ -65,7 +65,7 @@ impl CudaTime {
     /// the returned value is dropped. The default is [elements](Rate::elements).
     pub fn set_rate(&self, rate: Rate) -> RateSet {
         RateSet {
-            earlier: self.criterion().formatter.set(rate),
+            earlier: self.inner.criterion.formatter.set(rate),
             time: self.clone(),
         }
     }
@@ -75,7 +75,7 @@ impl CudaTime {
     /// `crossover.json`. A later run prints a note if a result has another clock than the one
     /// before, and `crossover compare` does not compare two clocks.
     pub fn set_output_directory(&self, root: impl Into<PathBuf>) {
-        self.criterion().benchmarks.ledger.set_root(root.into());
+        self.inner.criterion.benchmarks.ledger.set_root(root.into());
     }
 
     /// Ends a benchmark. Criterion takes no error, so the only way is a panic with the error's text.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_rate_ends_with_its_group() {
         let time = CudaTime::host_only();
-        let unit = || time.criterion().formatter.rate.borrow().unit();
+        let unit = || time.inner.criterion.formatter.rate.borrow().unit();
         let outer = time.set_rate(Rate::bytes(|n| n));
         {
             let _inner = time.set_rate(Rate::flop(|n| n));

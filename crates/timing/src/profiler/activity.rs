@@ -41,7 +41,7 @@ impl CudaTime {
     /// Without this, both wait for the primary contexts of all devices, and for the context that is current on their thread.
     pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
         let wait = move || wait().map_err(|e| TimingError::from(e.into()));
-        *self.own_wait().borrow_mut() = Some(Rc::new(wait));
+        *self.inner.own_wait.borrow_mut() = Some(Rc::new(wait));
     }
 
     /// Runs `routine` `iterations` times back to back, and returns how long devices worked meanwhile, by the records
@@ -73,7 +73,7 @@ impl CudaTime {
         routine: Routine<'_>,
     ) -> Result<Activity, TimingError> {
         let clock = Clock::Activity;
-        self.criterion().measures_on(clock);
+        self.inner.criterion.measures_on(clock);
         if iterations == 0 {
             return Err(TimingError::NoIterations);
         }
@@ -88,7 +88,7 @@ impl CudaTime {
                 reason: reason.to_string(),
             },
         })?;
-        let benchmarks = &self.criterion().benchmarks;
+        let benchmarks = &self.inner.criterion.benchmarks;
         if !recorded.is_steady {
             benchmarks.say(CHANGING.to_owned());
         }
@@ -98,7 +98,7 @@ impl CudaTime {
 
     /// Whether records tell exactly which work is elsewhere, as they do while a benchmark is profiled or tested.
     pub(crate) fn is_recorded(&self) -> bool {
-        let is_tested = self.criterion().benchmarks.is_tested.get();
+        let is_tested = self.inner.criterion.benchmarks.is_tested.get();
         (is_tested || self.is_profiling()) && Cupti::get().is_ok()
     }
 
@@ -121,7 +121,7 @@ impl CudaTime {
     /// Waits as [`wait_by`](Self::wait_by) has it, or for the devices with an active primary context and for the context of
     /// this thread, which stays current.
     pub(super) fn wait_for_work(&self) -> Result<(), TimingError> {
-        let own_wait = self.own_wait().borrow().clone();
+        let own_wait = self.inner.own_wait.borrow().clone();
         if let Some(wait) = own_wait {
             return wait();
         }

@@ -86,12 +86,12 @@ impl CudaProfiler {
 impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
         // A benchmark that failed may have left its session behind.
-        drop(self.time.session().end());
-        self.time.session().begin(Session::default());
+        drop(self.time.inner.session.end());
+        self.time.inner.session.begin(Session::default());
     }
 
     fn stop_profiling(&mut self, benchmark_id: &str, benchmark_dir: &Path) {
-        let Some(session) = self.time.session().end() else {
+        let Some(session) = self.time.inner.session.end() else {
             return;
         };
         match session.outcome(self.time.device().is_some()) {
@@ -104,7 +104,7 @@ impl Profiler for CudaProfiler {
 impl Drop for CudaProfiler {
     fn drop(&mut self) {
         // A benchmark that failed may have left its session behind, which keeps the gate off.
-        drop(self.time.session().end());
+        drop(self.time.inner.session.end());
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         type Never = std::convert::Infallible;
         let time = CudaTime::host_only();
         let of = |on_cpu| {
-            time.session().begin(Session::default());
+            time.inner.session.begin(Session::default());
             for n in [1, 2, 4] {
                 let ns = if on_cpu {
                     time.measure_cpu(n, || ())
@@ -160,20 +160,20 @@ mod tests {
                 };
                 assert!(ns > 0.0);
             }
-            let session = time.session().end().unwrap();
-            assert!(!time.session().is_taken());
+            let session = time.inner.session.end().unwrap();
+            assert!(!time.inner.session.is_taken());
             session.outcome(false).map(|_| ()).unwrap_err()
         };
         assert_eq!(of(true), NoProfile::NothingOnDevice);
         assert_eq!(of(false), NoProfile::NoDevice);
 
-        time.session().begin(Session::default());
+        time.inner.session.begin(Session::default());
         let failed = time.measure(Clock::Wall, 1, || Err("no memory"));
         assert_eq!(
             failed.unwrap_err().to_string(),
             "the routine failed: no memory"
         );
-        let reason = time.session().end().unwrap().outcome(false).map(|_| ());
+        let reason = time.inner.session.end().unwrap().outcome(false).map(|_| ());
         let message = "the routine failed: no memory".to_owned();
         assert_eq!(reason.unwrap_err(), NoProfile::BenchmarkFailed { message });
     }

@@ -61,6 +61,7 @@ struct Kernel {
     name: *const c_char,
 }
 
+/// A copy, or a memory set, which has its value in place of the kinds of memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Copy {
@@ -93,20 +94,6 @@ struct PeerCopy {
     from_context: u32,
     to_device: u32,
     to_context: u32,
-    correlation: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Set {
-    kind: u32,
-    value: u32,
-    bytes: u64,
-    start: u64,
-    end: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
     correlation: u32,
 }
 
@@ -177,7 +164,7 @@ pub(super) unsafe fn read(record: *const u8, names: bool) -> Record {
         }
         MEMCPY => Record::Work(copy(&fields!(Copy))),
         MEMCPY2 => Record::Work(peer_copy(&fields!(PeerCopy))),
-        MEMSET => Record::Work(set(&fields!(Set))),
+        MEMSET => Record::Work(set(&fields!(Copy))),
         DRIVER | RUNTIME => Record::Call(fields!(ApiCall)),
         EXTERNAL_CORRELATION => {
             let mark = fields!(Mark);
@@ -245,7 +232,7 @@ fn peer_copy(c: &PeerCopy) -> WorkRecord {
     work!(c, Work::Copy { from, to, bytes })
 }
 
-fn set(s: &Set) -> WorkRecord {
+fn set(s: &Copy) -> WorkRecord {
     work!(s, Work::Set { bytes: s.bytes })
 }
 
@@ -301,7 +288,7 @@ mod tests {
         kind = kind, bytes = bytes, start = start, end = end, device = deviceId, context = contextId, stream = streamId,
         from_device = srcDeviceId, to_device = dstDeviceId, correlation = correlationId,
     });
-    same_places!(Set as [CUpti_ActivityMemset3, CUpti_ActivityMemset4]: {
+    same_places!(Copy as [CUpti_ActivityMemset3, CUpti_ActivityMemset4]: {
         kind = kind, bytes = bytes, start = start, end = end, device = deviceId, context = contextId, stream = streamId,
         correlation = correlationId,
     });

@@ -10,6 +10,8 @@ use crossover_timing::{
     BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, Guarded, Launch,
 };
 
+use super::device::spins;
+
 /// Each cheat, and a part of the sentence that it gets.
 pub(crate) const CHEATS: [(&str, &str); 13] = [
     ("second stream", "work is on another stream or was put off"),
@@ -229,7 +231,64 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
     Ok(time.guard(&claim, &mut code)?)
 }
 
-/// Every cheat gets its sentence, and what is honest none.
+/// Work on another stream, for which the timed one waits, is timed on every clock.
+fn joined(time: &CudaTime) -> Result<(), BoxError> {
+    const LONG: u64 = 200_000;
+    const N: u64 = 20;
+    let stream = time.stream().ok_or("no device")?;
+    let other = stream.context().new_stream()?;
+    let (short, long) = (spins(stream, 1_000)?, spins(&other, LONG)?);
+    let (forked, joined) = (stream.record_event(None)?, other.record_event(None)?);
+    let routine = || -> Result<(), BoxError> {
+        forked.record(stream)?;
+        other.wait(&forked)?;
+        long()?;
+        short()?;
+        joined.record(&other)?;
+        Ok(stream.wait(&joined)?)
+    };
+    time.ignore_other_streams(false);
+    for &clock in Clock::OF_STREAM {
+        time.measure_launches(clock, 1, 1, routine)?;
+        let mut times = vec![time.measure_launches(clock, N, 1, routine)?];
+        if clock.is_of_events() {
+            time.measure_graph(clock, 1, routine)?;
+            times.push(time.measure_graph(clock, N, routine)?);
+        }
+        println!("joined on {clock}: {times:?} ns for {N} iterations");
+        // Launches, events and the wait of one stream for the other come on top.
+        let expected = (N * LONG) as f64..(N * (LONG + 60_000)) as f64;
+        let are_timed = times.iter().all(|ns| expected.contains(ns));
+        // The host's clock does not show the recording driver's virtual time.
+        let is_virtual = std::env::var_os("RECORDING_DRIVER_DEVICES").is_some();
+        let is_exempt = clock == Clock::Submit || clock == Clock::Wall && is_virtual;
+        assert!(is_exempt || are_timed, "{clock}");
+    }
+    Ok(())
+}
+
+/// A graph that keeps what it allocates is refused before it runs, and the memory exists.
+fn kept_by_a_graph(time: &CudaTime) -> Result<(), BoxError> {
+    let stream = time.stream().ok_or("no device")?;
+    let mut kept = Vec::new();
+    for keeps in [false, true] {
+        let replayed = time.measure_graph(Clock::EventsGated, 10, || -> Result<(), BoxError> {
+            let memory = stream.alloc_zeros::<u8>(1 << 20)?;
+            kept.extend(Some(memory).filter(|_| keeps));
+            Ok(())
+        });
+        println!("keeps {keeps}: {replayed:?}");
+        let error = replayed.err().map(|error| error.to_string());
+        let is_refused = error.is_some_and(|error| error.contains("it keeps memory"));
+        assert_eq!(is_refused, keeps);
+    }
+    for memory in &mut kept {
+        stream.memset_zeros(memory)?;
+    }
+    Ok(stream.synchronize()?)
+}
+
+/// Every cheat gets its sentence, and what is honest none. Joined work is timed, and memory that a graph keeps is refused.
 pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
     for (cheat, sentence) in CHEATS {
         let found = doubts(time, cheat)?;
@@ -243,5 +302,6 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
     for honest in ["none", RENEWED] {
         assert_eq!(doubts(time, honest)?, [], "{honest}");
     }
-    Ok(())
+    joined(time)?;
+    kept_by_a_graph(time)
 }

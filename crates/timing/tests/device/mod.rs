@@ -2,24 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossover_timing::cudarc::driver::{CudaFunction, CudaStream};
-use crossover_timing::{CudaTime, Launch, TimingError, compile};
+use crossover_timing::cudarc::driver::{CudaFunction, CudaStream, DriverError};
+use crossover_timing::cudarc::nvrtc::Ptx;
+use crossover_timing::{CudaError, CudaTime, Launch, TimingError, compile};
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// A kernel that spins for an exact time, by the device's clock.
-pub(crate) const SPIN: &str = r#"
-extern "C" __global__ void spin(unsigned long long nanoseconds) {
-    unsigned long long begin, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - begin < nanoseconds);
-}
-"#;
-
 /// Reads `n` floats and keeps nothing, though the compiler cannot know.
-#[allow(dead_code, reason = "the profiler reads nothing")]
 pub(crate) const READ: &str = r#"
 extern "C" __global__ void read(const float *x, unsigned long long n, float *sink) {
     float sum = 0.0f;
@@ -52,16 +41,35 @@ impl Opened {
             _one_at_a_time: one_at_a_time,
         })
     }
+}
 
-    /// A kernel that spins for so many nanoseconds.
-    pub(crate) fn spin(&self, ns: u64) -> TestResult<Launch> {
-        let spin = function(&self.time, SPIN, "spin")?;
-        Ok(Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(ns))
-    }
+/// Launches of a kernel that spins for so many nanoseconds, by the device's clock.
+pub(crate) fn spins(
+    stream: &Arc<CudaStream>,
+    ns: u64,
+) -> Result<impl Fn() -> Result<(), CudaError> + use<>, DriverError> {
+    let ptx = Ptx::from_src(include_str!("../../src/gate.ptx"));
+    let module = stream.context().load_module(ptx)?;
+    let spin = Launch::new(
+        module.load_function("crossover_spin")?,
+        (1, 1, 1),
+        (1, 1, 1),
+    )
+    .arg(ns);
+    let stream = stream.clone();
+    // SAFETY: the kernel takes one 64-bit number.
+    Ok(move || unsafe { spin.launch(&stream) })
+}
+
+/// Launches of a kernel that does nothing, on the timed stream.
+pub(crate) fn nothing(time: &CudaTime) -> impl Fn() -> Result<(), CudaError> + use<> {
+    let empty = time.empty_kernel().expect("opened on a device");
+    let stream = time.stream().expect("opened on a device").clone();
+    // SAFETY: the kernel takes no arguments.
+    move || unsafe { empty.launch(&stream) }
 }
 
 /// The median of an odd number of samples.
-#[allow(dead_code, reason = "not every test takes samples")]
 pub(crate) fn middle(
     samples: usize,
     mut sample: impl FnMut() -> Result<f64, TimingError>,

@@ -10,10 +10,10 @@ const BEGIN: &str = "<!-- groups:begin -->\n";
 const END: &str = "<!-- groups:end -->\n";
 
 pub(crate) fn the_document_lists_the_groups_with_their_questions() {
-    let mut list = String::from("| group | question |\n| --- | --- |\n");
+    let mut list = String::new();
     for group in suite::groups() {
         let topic = group.topic();
-        list += &format!("| `{}` | {} |\n", topic.group, topic.question);
+        list += &format!("- `{}`: {}\n", topic.group, topic.question);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/groups.md");
     let text = fs::read_to_string(&path).unwrap();

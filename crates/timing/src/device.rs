@@ -160,6 +160,10 @@ pub(crate) struct Sample {
 
 /// The launches of an iteration, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "criterion"),
+    expect(unreachable_pub, reason = "a sealed trait of the bencher names it")
+)]
 pub enum Iteration {
     #[default]
     Uncounted,

@@ -87,7 +87,7 @@ impl CudaTime {
     fn probed_launches(&self, clock: Clock) -> CountedLaunches {
         let state = self.or_say(self.launch_state());
         if state.is_some_and(|state| state.is_long) {
-            self.criterion().benchmarks.say(LONG.to_owned());
+            self.inner.criterion.benchmarks.say(LONG.to_owned());
         }
         CountedLaunches {
             probe_ns: state.map(|state| state.probe_ns),
@@ -100,7 +100,7 @@ impl CudaTime {
     fn or_say<T>(&self, found: Result<Option<T>, TimingError>) -> Option<T> {
         found.unwrap_or_else(|error| {
             let note = format!("the launch constant is unknown: {error}");
-            self.criterion().benchmarks.say(note);
+            self.inner.criterion.benchmarks.say(note);
             None
         })
     }

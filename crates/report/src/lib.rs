@@ -1,7 +1,6 @@
 //! Presents results: the page with its plots, `results.csv`, the table in the terminal and the text in
 //! a README. Nothing here opens a GPU or changes a result.
 
-mod charts;
 mod claims;
 mod decisions;
 mod group;

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use maud::html;
 
-use crate::charts::{self, Shown};
-use crate::group::describe;
+use crate::group::{Shown, describe};
 use crate::report::{self, Options, Report, ReportError, day};
 use crate::terminal::{NOTE, small_table};
 use crossover_results::analysis::answer::crossover_answer::headlines;
@@ -102,7 +101,7 @@ fn body(report: &Report) -> (String, Option<(String, String)>) {
     );
     let mut plots = groups.iter();
     let plot =
-        plots.find_map(|group| Some((&group.topic.title, charts::file(group, Shown::Speedup)?)));
+        plots.find_map(|group| Some((&group.topic.title, group.chart_file(Shown::Speedup)?)));
     if let Some((title, (file, _))) = &plot {
         let what = "speedup of the GPU over the best CPU code by size, a curve for each place where the data may be";
         let image = html! { img src={ (PLOTS) "/" (file) } alt={ (title) ": " (what) }; };

@@ -16,9 +16,8 @@ use crossover_results::store::machine_record;
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
 
-use crate::charts::{Shown, file};
 use crate::decisions::Decisions;
-use crate::group::{GroupView, describe};
+use crate::group::{GroupView, Shown, describe};
 use crate::page::{self, Parts, link};
 use crate::report::{Report, ReportError};
 use crate::{terminal, thresholds};
@@ -109,7 +108,7 @@ pub fn write(report: &Report, root: &Path, out: &Path) -> Result<Written, Report
     };
     let group = |group: &GroupView| -> Result<(), FileError> {
         let mut plots = Vec::new();
-        for (file, svg) in Shown::ALL.into_iter().filter_map(|it| file(group, it)) {
+        for (file, svg) in Shown::ALL.into_iter().filter_map(|it| group.chart_file(it)) {
             write(&format!("plots/{file}"), &svg)?;
             plots.push(file);
         }

@@ -23,9 +23,8 @@ use crossover_results::model::group_info::Unit;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_words::units;
 
-use crate::charts::{self, Chart, More, Shown};
 use crate::decisions::Decision;
-use crate::group::{GroupAnswer, GroupView, Implementation};
+use crate::group::{Chart, GroupAnswer, GroupView, Implementation, More, Shown};
 use crate::page::link;
 
 /// An object with these fields, as `json!` makes one, but of a type: nothing is copied or named anew.
@@ -52,7 +51,7 @@ pub(super) fn of_page(groups: &[impl Serialize], words: Value) -> String {
 
 /// The data of a group on the first page.
 pub(super) fn summary(group: &GroupView, decision: Option<&Decision>) -> impl Serialize {
-    let speedup = charts::of_places(group, Shown::Speedup).and_then(chart);
+    let speedup = group.chart_of_places(Shown::Speedup).and_then(chart);
     let charts = object! {places: object! {speedup: speedup}};
     of_group(group, decision, charts, Vec::<()>::new())
 }
@@ -62,9 +61,9 @@ pub(super) fn details(group: &GroupView, decision: Option<&Decision>) -> impl Se
     let rows = group.implementations.iter();
     let drawn = |shown, of_all| {
         if of_all {
-            charts::of_implementations(group, shown, rows.clone())
+            group.chart_of_implementations(shown, rows.clone())
         } else {
-            charts::of_places(group, shown)
+            group.chart_of_places(shown)
         }
     };
     let charts = |of_all| {

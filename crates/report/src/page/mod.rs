@@ -19,9 +19,8 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use crate::charts::Shown;
 use crate::decisions::{Decision, Decisions};
-use crate::group::GroupView;
+use crate::group::{GroupView, Shown};
 use crate::page::data::{STYLES, scripts};
 use crate::page::table::{number, scroll, text};
 use crate::report::Report;

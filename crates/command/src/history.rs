@@ -162,9 +162,10 @@ fn suspected(
         let quoted = crate::quoted_for_sh(&filter);
         println!("\n{indent}To confirm the change (commits: {count}):");
         println!("{indent}crossover ab {good} {bad} -- {quoted}\n");
-        code = code.max(match args.confirm {
-            true => confirm(args, good, bad, &filter)?,
-            false => u8::from(fails),
+        code = code.max(if args.confirm {
+            confirm(args, good, bad, &filter)?
+        } else {
+            u8::from(fails)
         });
     }
     Ok(code)

@@ -145,21 +145,20 @@ impl History {
 
 impl Change {
     fn verdict(&self) -> Verdict {
-        match self.ratio > 1.0 {
-            true => Verdict::Slower,
-            false => Verdict::Faster,
+        if self.ratio > 1.0 {
+            Verdict::Slower
+        } else {
+            Verdict::Faster
         }
     }
 
     fn in_words(&self, runs: &[String]) -> String {
-        let before = match self.found_at + 1 == runs.len() {
-            true => "",
-            false => " before",
+        let before = if self.found_at + 1 == runs.len() {
+            ""
+        } else {
+            " before"
         };
-        let gradually = match self.is_slope {
-            true => "gradually ",
-            false => "",
-        };
+        let gradually = if self.is_slope { "gradually " } else { "" };
         let (verdict, ratio) = (self.verdict(), change(self.ratio));
         let (from, to) = (&runs[self.between.0], &runs[self.between.1]);
         format!("suspected{before} {gradually}{verdict}: {ratio} between {from} and {to}")
@@ -200,9 +199,12 @@ impl BenchmarkHistory {
         };
         let band: String = line(reach).chain(line(1.0 / reach).rev()).collect();
         let (ink, muted) = (Paint::Cpu.light(), Paint::Muted.light());
-        let mark = |change: &Change| match change.is_slope {
-            true => x(change.between.0),
-            false => x(change.between.0).midpoint(x(change.between.1)),
+        let mark = |change: &Change| {
+            if change.is_slope {
+                x(change.between.0)
+            } else {
+                x(change.between.0).midpoint(x(change.between.1))
+            }
         };
         html! {
             svg viewBox=(format!("0 0 {width} {height}")) role="img" aria-label=(self.in_words(runs)) {

@@ -254,9 +254,12 @@ impl Base {
         let steps = (FEWEST_BEFORE..n).map(|at| (at, false));
         let slopes = (0..n.saturating_sub(FEWEST_ON_SLOPE)).map(|from| (from, true));
         let fits = steps.chain(slopes).map(|(at, is_slope)| {
-            let x = |run: usize| match is_slope {
-                true => run.saturating_sub(at) as f64,
-                false => f64::from(u8::from(run >= at)),
+            let x = |run: usize| {
+                if is_slope {
+                    run.saturating_sub(at) as f64
+                } else {
+                    f64::from(u8::from(run >= at))
+                }
             };
             (at, is_slope, fit(&self.logs, x))
         });
@@ -264,9 +267,10 @@ impl Base {
         let Some((at, is_slope, (_, rise))) = best else {
             return;
         };
-        let between = match is_slope {
-            true => (self.runs[at], run),
-            false => (self.runs[at - 1], self.runs[at]),
+        let between = if is_slope {
+            (self.runs[at], run)
+        } else {
+            (self.runs[at - 1], self.runs[at])
         };
         self.changes.push(Change {
             between,
@@ -274,13 +278,12 @@ impl Base {
             ratio: rise.exp(),
             is_slope,
         });
-        let ended = match is_slope {
-            true => n - FEWEST_BEFORE,
-            false => {
-                let spread = Spread::of(&without_outliers(&self.logs[..at]));
-                self.earlier = self.earlier.and(spread);
-                at
-            }
+        let ended = if is_slope {
+            n - FEWEST_BEFORE
+        } else {
+            let spread = Spread::of(&without_outliers(&self.logs[..at]));
+            self.earlier = self.earlier.and(spread);
+            at
         };
         self.runs.drain(..ended);
         self.logs.drain(..ended);

@@ -63,9 +63,10 @@ impl Raw {
             return Vec::new();
         };
         work.retain(|record| {
-            let allowed_ns = match record.device == closing.device {
-                true => 0,
-                false => OTHER_DEVICE_NS,
+            let allowed_ns = if record.device == closing.device {
+                0
+            } else {
+                OTHER_DEVICE_NS
             };
             record.place() != closing.place()
                 && (record.start + allowed_ns < opening.start

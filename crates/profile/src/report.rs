@@ -164,9 +164,10 @@ impl Summary {
     /// recording makes driver calls and the gaps between them longer. It is never less than the time
     /// in which the device was busy, which recording does not change.
     pub fn length_ns(&self) -> f64 {
-        let length = match self.unrecorded_ns > 0.0 {
-            true => self.unrecorded_ns,
-            false => self.iteration_ns,
+        let length = if self.unrecorded_ns > 0.0 {
+            self.unrecorded_ns
+        } else {
+            self.iteration_ns
         };
         length.max(self.busy_ns)
     }

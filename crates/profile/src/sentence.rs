@@ -61,9 +61,10 @@ pub(super) fn sentence(s: &Summary, rows: &[DeviceRow], while_idle: &str) -> Str
     if idle >= BOUND_SHARE {
         return format!("idle {}: bound by {while_idle}", percent(idle));
     }
-    let also_idle = match idle >= MENTIONED_SHARE {
-        true => format!("; idle {}: {while_idle}", percent(idle)),
-        false => String::new(),
+    let also_idle = if idle >= MENTIONED_SHARE {
+        format!("; idle {}: {while_idle}", percent(idle))
+    } else {
+        String::new()
     };
     let (mut kernels, mut copied) = (BTreeMap::new(), BTreeMap::new());
     let mut sets = 0.0;

@@ -108,18 +108,20 @@ impl Profile {
             lines.push(("idle", time(length - s.busy_ns)));
         }
         if s.copies_ns > 0.0 {
-            let hidden = match s.hidden_ns > 0.0 {
-                true => percent(s.hidden_ns / s.copies_ns),
-                false => "none".to_owned(),
+            let hidden = if s.hidden_ns > 0.0 {
+                percent(s.hidden_ns / s.copies_ns)
+            } else {
+                "none".to_owned()
             };
             let is_copy = |row: &&DeviceRow| matches!(row.work, Work::Copy { .. });
             let each: f64 = (self.device.iter().filter(is_copy))
                 .map(|row| row.ns_per_iteration)
                 .sum();
             // Copies in both directions at the same time.
-            let at_once = match each > 1.05 * s.copies_ns {
-                true => format!("{} of them in ", time(each)),
-                false => String::new(),
+            let at_once = if each > 1.05 * s.copies_ns {
+                format!("{} of them in ", time(each))
+            } else {
+                String::new()
             };
             let copies = format!(
                 "{at_once}{}, {hidden} of it hidden behind kernels",
@@ -229,9 +231,10 @@ fn dimensions([x, y, z]: [u32; 3]) -> String {
 
 /// A whole number of executions, or a mean.
 fn count(per_iteration: f64) -> String {
-    match (per_iteration - per_iteration.round()).abs() < 5e-3 {
-        true => units::count(per_iteration),
-        false => units::number(per_iteration),
+    if (per_iteration - per_iteration.round()).abs() < 5e-3 {
+        units::count(per_iteration)
+    } else {
+        units::number(per_iteration)
     }
 }
 
@@ -239,12 +242,13 @@ fn count(per_iteration: f64) -> String {
 fn recording(s: &Summary) -> String {
     let without = time(s.unrecorded_ns);
     let ratio = s.iteration_ns / s.unrecorded_ns;
-    match ratio.is_finite() && ratio > 0.0 {
-        true => format!(
+    if ratio.is_finite() && ratio > 0.0 {
+        format!(
             "{} per iteration, {without} without it ({})",
             time(s.iteration_ns),
             units::change(ratio)
-        ),
-        false => format!("{} per iteration", time(s.iteration_ns)),
+        )
+    } else {
+        format!("{} per iteration", time(s.iteration_ns))
     }
 }

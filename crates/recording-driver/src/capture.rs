@@ -102,9 +102,10 @@ impl State {
         let after = stream.capture.replace(vec![index]).unwrap_or_default();
         if log::enabled() {
             let numbers: Vec<String> = after.iter().map(|at| (at + 1).to_string()).collect();
-            let behind = match numbers.is_empty() {
-                true => String::new(),
-                false => format!(" after {}", numbers.join(", ")),
+            let behind = if numbers.is_empty() {
+                String::new()
+            } else {
+                format!(" after {}", numbers.join(", "))
             };
             log!("node {}{behind}: {}", index + 1, text(&stream.name));
         }

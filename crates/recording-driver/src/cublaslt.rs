@@ -92,9 +92,10 @@ changes! {
 impl Described {
     fn of(state: &mut State, handle: u64, what: &str) -> Outcome<Self> {
         let found = known(&mut state.described, handle, what)?;
-        match found.what == what {
-            true => Ok(found.clone()),
-            false => Err(fault!(INVALID_VALUE, "a {} is no {what}", found.what)),
+        if found.what == what {
+            Ok(found.clone())
+        } else {
+            Err(fault!(INVALID_VALUE, "a {} is no {what}", found.what))
         }
     }
 
@@ -175,9 +176,10 @@ impl Algorithm {
     /// # Errors
     /// The heuristic has not given it.
     fn check(&self) -> Outcome {
-        match ALGORITHMS.contains(self) {
-            true => Ok(()),
-            false => Err(Fault::invalid("the heuristic gave no such algorithm")),
+        if ALGORITHMS.contains(self) {
+            Ok(())
+        } else {
+            Err(Fault::invalid("the heuristic gave no such algorithm"))
         }
     }
 

@@ -30,9 +30,10 @@ pub(crate) fn of_module(module: &str) -> Result<(&str, Vec<Kernel>), String> {
     if source == "gate.ptx" {
         kernels.retain(|kernel| module.contains(&format!(".entry {}(", kernel.name)));
     }
-    match kernels.is_empty() {
-        true => Err("a module is compiled here, or the PTX of the gate".to_owned()),
-        false => Ok((source, kernels)),
+    if kernels.is_empty() {
+        Err("a module is compiled here, or the PTX of the gate".to_owned())
+    } else {
+        Ok((source, kernels))
     }
 }
 

@@ -60,9 +60,10 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// Rows and columns as used.
     fn shape(&self) -> (i64, i64) {
-        match self.transposed {
-            true => (self.columns, self.rows),
-            false => (self.rows, self.columns),
+        if self.transposed {
+            (self.columns, self.rows)
+        } else {
+            (self.rows, self.columns)
         }
     }
 

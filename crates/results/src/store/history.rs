@@ -107,9 +107,10 @@ impl KeptRun {
             |ns: &Vec<f64>| !ns.is_empty() && ns.iter().all(|ns| positive(*ns).is_some());
         let commit = run.environment.commit.as_deref().unwrap_or_default();
         let is_hexadecimal = commit.chars().all(|digit| digit.is_ascii_hexdigit());
-        match run.kind == KIND && is_hexadecimal && samples.clone().all(is_sound) {
-            true => Ok(run),
-            false => Err(refuse("")),
+        if run.kind == KIND && is_hexadecimal && samples.clone().all(is_sound) {
+            Ok(run)
+        } else {
+            Err(refuse(""))
         }
     }
 }

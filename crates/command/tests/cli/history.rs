@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use crate::baselines::{Result, write};
 use crate::command;
 use crate::printed::{expect, holds};
-use crate::repositories::git_line;
+use crate::repositories::{executable, git_line};
 
 /// Keeps one run of twelve benchmarks, the third and the others with these factors, as that machine.
 fn keep(top: &Path, run: u64, [third, others]: [f64; 2], machine: &str) {
@@ -20,6 +20,8 @@ fn keep(top: &Path, run: u64, [third, others]: [f64; 2], machine: &str) {
     }
     let keep = format!("keep history --results results --machine {machine}");
     let mut command = command::crossover(&keep);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}/bin:{path}", top.display()));
     let kept = "12 benchmarks in history/";
     expect(command.current_dir(top), 0, kept);
 }
@@ -69,8 +71,11 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     let page = fs::read_to_string(top.join("history.html")).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
     fs::write(top.join("history/runner/notes.txt"), "mine").unwrap();
+    fs::create_dir(top.join("bin")).unwrap();
+    executable(&top.join("bin/rustc"), "echo rustc 99.0");
     run(11, 1.2);
     let later = history(top, "--machine runner", 0, "suspected before slower");
+    holds(&later, " until then, rustc 99.0 since ");
     holds(
         &later,
         "left out: history/runner/notes.txt: is damaged or no kept run",

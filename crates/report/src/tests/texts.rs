@@ -11,11 +11,11 @@ use crossover_results::store::machine_results::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.
 fn markdown(machines: &[Machine]) -> String {
-    let named = |machine: &MachineResults| {
+    let size_set = |machine: &MachineResults| {
         // The profile of most results.
         let most = machine.runs.iter().max_by_key(|(_, results)| results);
         let size_set = most.map_or("unknown", |(run, _)| &*run.size_set);
-        format!("{}, size set `{size_set}`", machine.hardware())
+        format!("size set `{size_set}`")
     };
     let code = |names: &[String]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -27,17 +27,15 @@ fn markdown(machines: &[Machine]) -> String {
         "# What texts claim, and what was measured\n\n\
          <!-- Written by `CROSSOVER_GOLDEN=write cargo test -p crossover-report --lib texts`. -->\n\n\
          Claims of texts about GPU timing and offloading, in our words, beside the committed results that test \
-         them. The results are those of {}, unless a line names another machine. A report's page judges the \
+         them. The results are those of {}, {}, unless a line names others. A report's page judges the \
          claims by the results of its own machine.\n\n{}\n\n{RULES}\n",
-        named(first),
+        first.hardware(),
+        size_set(first),
         counted(&all),
     );
     let mut open = String::new();
     for (question, claims) in &all {
-        text += &format!(
-            "\n## {}\n\n| claim | measured | verdict |\n| --- | --- | --- |\n",
-            question.question
-        );
+        text += &format!("\n## {}\n\n", question.question);
         for (claim, outcome) in claims {
             let words = match claim.words.is_empty() {
                 true => String::new(),
@@ -55,10 +53,12 @@ fn markdown(machines: &[Machine]) -> String {
                 let commit = run.environment.commit.as_deref();
                 commit.map_or("unknown", |commit| &commit[..8]).to_owned()
             };
-            let other = match named(m.machine) {
+            let set = size_set(m.machine);
+            let other = match m.machine.hardware() {
                 _ if std::ptr::eq(first, m.machine) => String::new(),
-                same if same == named(first) => format!("; commit {}", commit()),
-                other => format!("; {other}"),
+                other if other != first.hardware() => format!("; {other}, {set}"),
+                _ if set != size_set(first) => format!("; {set}"),
+                _ => format!("; commit {}", commit()),
             };
             // The figure has the sizes already.
             let mut rows: Vec<String> = Vec::new();
@@ -72,11 +72,11 @@ fn markdown(machines: &[Machine]) -> String {
                 _ => String::new(),
             };
             text += &format!(
-                "| {}{words} | {}{other}: {} | *{}*{than} |\n",
+                "- {}{words} *{}*{than}: {}{other}; {}\n",
                 claim.text,
+                m.verdict.words(),
                 m.figure,
                 code(&rows),
-                m.verdict.words(),
             );
         }
     }

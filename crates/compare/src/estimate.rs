@@ -225,6 +225,13 @@ impl Estimate {
             by_pairs: None,
         }
     }
+
+    /// The same, whose own pairs show a change.
+    pub(super) fn with_own(mut self, centre: f64, error: f64) -> Self {
+        let own = Self::known(self.pairs, error).by_class;
+        self.by_pairs = Some(Distribution { centre, ..own });
+        self
+    }
 }
 
 #[cfg(test)]

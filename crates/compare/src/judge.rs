@@ -276,6 +276,25 @@ mod tests {
         );
     }
 
+    /// Of the two distributions the narrower one shows no change.
+    #[test]
+    fn the_interval_of_a_verdict_is_that_of_its_evidence() {
+        let excludes_no_change = [Verdict::Slower, Verdict::Unsure].map(|verdict| {
+            let judged = Judged {
+                verdict,
+                estimate: Estimate::known(8, 1e-3).with_own(0.05, 5e-3),
+                error: 0.01,
+                confirmed: 8,
+                resolving: None,
+                more_pairs: 1.0,
+                reason: None,
+                is_doubted: false,
+            };
+            judged.ratio()[1] > 1.0
+        });
+        assert_eq!(excludes_no_change, [true, false]);
+    }
+
     #[test]
     fn too_many_further_pairs_are_not_suggested() {
         for (deviation, is_few) in [(0.55, true), (0.75, false)] {

@@ -179,6 +179,11 @@ mod tests {
         };
         let cases: Vec<Case> = (0..12).map(case).collect();
         let cases: Vec<&Case> = cases.iter().collect();
+        let freedom = DriftModel::of(&cases).own.into_iter();
+        let freedom =
+            Vec::from_iter(freedom.map(|own| own.map(|own| (12.0 * own.freedom).round())));
+        let of_pairs = |case: &&Case| Some(11.0 * (case.pairs.len() - 1) as f64);
+        assert_eq!(freedom, Vec::from_iter(cases.iter().map(of_pairs)));
         let (found, squares) = split_common_drift(&cases, 4);
         let found: Vec<f64> = found.into_iter().flatten().collect();
         // Each fit in turn halves what the rounds of few benchmarks are off by.

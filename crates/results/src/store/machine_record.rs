@@ -199,9 +199,12 @@ mod tests {
         ] {
             let benchmark = Benchmark {
                 notes: vec![note.to_owned()],
+                extra: [(note.to_owned(), 1.0)].into(),
                 ..stored()
             };
-            assert_eq!(read_again(&[benchmark]).benchmarks[0].notes, [shown]);
+            let read = read_again(&[benchmark]).benchmarks.remove(0);
+            assert_eq!(read.notes, [shown]);
+            assert!(read.extra.into_keys().eq([shown]));
         }
     }
 }

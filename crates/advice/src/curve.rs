@@ -237,3 +237,29 @@ impl PreparedOperation {
         self.places[data as usize].as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two sizes it lies between their chord and the nearer extension of a neighbouring chord.
+    #[test]
+    fn a_bend_widens_the_interval() {
+        let exact = |(size, value)| {
+            let at = Interpolated {
+                time: 0.0,
+                value,
+                low: value,
+                high: value,
+                position: Position::Measured,
+            };
+            (size, at)
+        };
+        let values = [(0.0, 0.0), (1.0, 2.0), (2.0, 3.0), (3.0, 3.5)];
+        let curve = Interpolation::new(values.map(exact)).unwrap();
+        for (size, chord, extension) in [(1.25, 2.25, 2.5), (1.75, 2.75, 2.875)] {
+            let at = curve.at(size);
+            assert_eq!([at.value, at.low, at.high], [chord, chord, extension]);
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crossover_advice::{
     Advice, Answer, Choice, Error, HostInfo, Question, Reason, Residency, Thresholds,
 };
 
-use crossover_advice::thresholds::{Operation, Place};
+use crossover_advice::thresholds::{Operation, Place, Point};
 
 use crate::planted::{point, thresholds};
 
@@ -44,6 +44,21 @@ fn a_measured_size_is_answered_with_its_own_times() {
     near(estimate.gpu_ns, gpu_ns);
     near(estimate.speedup / estimate.low, 1.1);
     assert_eq!(asked(product(4)), (Cpu, Measured));
+}
+
+#[test]
+fn a_small_difference_decides_nothing_however_certain_it_is() {
+    for (speedup, choice) in [(0.9, Cpu), (0.99, Unsure), (1.01, Unsure), (1.1, Gpu)] {
+        let mut thresholds = thresholds();
+        let place = &mut thresholds.operations[0].places[0];
+        place.points[3] = Point {
+            low: 0.999 * speedup,
+            high: 1.001 * speedup,
+            ..point(32.0, 1e3 * speedup, 1e3)
+        };
+        let answer = Advice::new(thresholds).unwrap().decide(&product(32));
+        assert_eq!(answer.choice, choice, "{speedup}");
+    }
 }
 
 #[test]
@@ -111,6 +126,7 @@ fn each_place_has_the_two_times_that_were_measured_for_it() {
         .iter()
         .flat_map(|place| [4, 128, 2048].map(|n| (place, n)))
     {
+        assert_eq!(Residency::named(place.data.name()), Some(place.data));
         let answer = advice.decide(&product(size).data(place.data));
         let estimate = answer.estimate.unwrap();
         let point = place.points.iter().find(|point| point.size == size as f64);
@@ -198,9 +214,14 @@ fn a_product_of_another_shape_lies_between_two_square_ones() {
     assert_eq!(of(mild), (Gpu, Shape));
     assert_eq!(shaped(300, 400, 200).choice, mild.choice);
     // It has the arithmetic of N = 256, and the elements of N = 276.5.
-    let cpu_ns = shaped(128, 256, 512).estimate.unwrap().cpu_ns;
-    let square = 256.0 * (229_376f64 / 3.0).sqrt();
-    near(cpu_ns, square.powf(1.5));
+    let between = shaped(128, 256, 512).estimate.unwrap();
+    let side = (229_376f64 / 3.0).sqrt();
+    near(between.cpu_ns, (256.0 * side).powf(1.5));
+    // The CPU at its fastest and the GPU at its slowest, and the reverse.
+    let square = |n| Question::new("product", n).data(Residency::Queued);
+    let [small, large] = [256.0, side].map(|n| advice().decide(&square(n)).estimate.unwrap());
+    near(between.low, small.low * small.gpu_ns / large.gpu_ns);
+    near(between.high, large.high * large.gpu_ns / small.gpu_ns);
     // One row: it has the arithmetic of N = 256, and the elements of N = 2,365, outside the range.
     let skinny = shaped(1, 4096, 4096);
     assert_eq!(of(skinny), (Unsure, Outside));
@@ -315,6 +336,10 @@ fn files_that_are_none_are_named() {
         assert!(error.contains(says), "{error}");
     }
     assert!(matches!(Advice::open("there/is/none"), Err(Error::Io(..))));
+    let large = tempfile::NamedTempFile::new().unwrap();
+    large.as_file().set_len((16 << 20) + 1).unwrap();
+    let error = Advice::open(large.path()).unwrap_err().to_string();
+    assert!(error.contains("too large"), "{error}");
 }
 
 /// The generated schema requires no field that a file lacks, and names each that it has.

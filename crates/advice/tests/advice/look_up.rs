@@ -33,9 +33,15 @@ fn the_programs_of_the_page_decide_as_the_crate_does() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path();
     let here = HostInfo::detect();
-    let (Some(cpu), Some(threads)) = (here.cpu.clone(), here.threads) else {
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    if !processors.contains("model name") {
         return println!("skipped: the programs read the CPU from /proc/cpuinfo");
-    };
+    }
+    let (cpu, threads) = (here.cpu.clone().unwrap(), here.threads.unwrap());
+    let has_avx2 = here.vector_extensions.contains(&"avx2".to_owned());
+    assert_eq!(has_avx2, processors.contains(" avx2 "));
+    // Days of this century.
+    assert!((20_000..40_000).contains(&here.today.unwrap()));
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let usable = status.split("Cpus_allowed_list:").nth(1).unwrap().trim();
     let first = usable.split(|c: char| !c.is_ascii_digit()).next().unwrap();

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::call::exported;
 use crate::fault::Fault;
-use crate::product::{CUBLAS, Matrix, Product, element};
+use crate::product::{CUBLAS, Matrix, Product, element_bytes};
 use crate::state::{Outcome, known, removed};
 
 /// The state behind a handle. The workspace that cuBLAS allocates for each handle is not modelled.
@@ -78,7 +78,6 @@ macro_rules! gemm {
                     compute: $compute,
                     scalars: [alpha, beta],
                     beside: Vec::new(),
-                    notes: String::new(),
                 };
                 product.enqueue(state, stream)
             }
@@ -90,7 +89,7 @@ fn matrix(rows: c_int, columns: c_int, of: Operand) -> Outcome<Matrix> {
     let (address, data_type, pitch, stride) = of;
     Ok(Matrix {
         address,
-        element: element(data_type)?,
+        element_bytes: element_bytes(data_type)?,
         rows: rows.into(),
         columns: columns.into(),
         pitch: pitch.into(),

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use crate::call::{exported, get, put};
 use crate::fault::Fault;
 use crate::objects::Used;
-use crate::product::{CUBLAS, Matrix, Product, element};
+use crate::product::{CUBLAS, Matrix, Product, element_bytes};
 use crate::state::{Outcome, State, known, removed};
 
 /// A description of a product, a layout of matrices, or a preference.
@@ -121,7 +121,7 @@ fn product(
         let [data_type, rows, columns, pitch] = OF_LAYOUT.map(|which| layout.attribute(which));
         Ok(Matrix {
             address: addresses[at],
-            element: element(data_type as c_int)?,
+            element_bytes: element_bytes(data_type as c_int)?,
             rows: rows as i64,
             columns: columns as i64,
             pitch: pitch as i64,
@@ -133,17 +133,17 @@ fn product(
     if batches.iter().any(|batch| *batch != batches[0]) {
         return Err(Fault::invalid("the batches of the layouts differ"));
     }
-    let notes = match description.attribute(EPILOGUE) {
-        0 | 1 => "",
-        4 => ", then the bias",
-        6 => ", then the bias and ReLU",
+    let has_bias = match description.attribute(EPILOGUE) {
+        0 | 1 => false,
+        // The bias, and ReLU.
+        4 | 6 => true,
         other => return Err(Fault::unknown("epilogue", other)),
     };
     // A value for each row of the result, of its type.
     let bias = Used {
         name: "bias",
         address: description.attribute(BIAS),
-        bytes: matrices[3].rows as u64 * matrices[3].element.1,
+        bytes: matrices[3].rows as u64 * matrices[3].element_bytes,
     };
     Ok(Product {
         function: "cublasLtMatmul",
@@ -151,8 +151,7 @@ fn product(
         batch: batches[0] as i64,
         compute: description.attribute(COMPUTE) as c_int,
         scalars,
-        beside: (!notes.is_empty()).then_some(bias).into_iter().collect(),
-        notes: notes.to_owned(),
+        beside: has_bias.then_some(bias).into_iter().collect(),
     })
 }
 
@@ -275,8 +274,6 @@ exported! { CUBLAS:
         let mut product = product(state, description, layouts, [a, b, c, d], [alpha, beta])?;
         let algorithm = get(algorithm)?;
         algorithm.check()?;
-        let [_, tile, stages, parts, ..] = algorithm.0;
-        product.notes += &format!(", algorithm tile {tile} stages {stages} pieces {parts}");
         let (bytes, needed) = (bytes as u64, algorithm.workspace(&product));
         if bytes < needed || !workspace.is_multiple_of(16) {
             return Err(fault!(

@@ -5,7 +5,6 @@ use std::ffi::{c_int, c_void};
 use crate::call::{Library, get};
 use crate::effects::Effect;
 use crate::fault::Fault;
-use crate::log;
 use crate::memory::Memory;
 use crate::objects::Used;
 use crate::state::{Outcome, State};
@@ -18,36 +17,26 @@ pub(crate) const CUBLAS: Library = Library {
     failed: 13,
 };
 
-/// Name and bytes of a type of elements; cudaDataType.
-pub(crate) fn element(data_type: c_int) -> Outcome<(&'static str, u64)> {
+/// Bytes of an element; cudaDataType of f32, f64, f16, bf16 and e4m3.
+pub(crate) fn element_bytes(data_type: c_int) -> Outcome<u64> {
     Ok(match data_type {
-        0 => ("f32", 4),
-        1 => ("f64", 8),
-        2 => ("f16", 2),
-        14 => ("bf16", 2),
-        28 => ("e4m3", 1),
+        0 => 4,
+        1 => 8,
+        2 | 14 => 2,
+        28 => 1,
         other => return Err(Fault::unknown("data type", other)),
     })
 }
 
-/// Name of a type of sums; cublasComputeType_t, without `CUBLAS_COMPUTE_`.
-fn compute(compute_type: c_int) -> Outcome<&'static str> {
-    Ok(match compute_type {
-        68 => "32F",
-        70 => DOUBLE,
-        77 => "32F_FAST_TF32",
-        other => return Err(Fault::unknown("compute type", other)),
-    })
-}
-
-/// Sums in f64, whose alpha and beta are f64 too.
-const DOUBLE: &str = "64F";
+/// cublasComputeType_t: `32F` and `32F_FAST_TF32`; `64F`, whose alpha and beta are f64 too.
+const SINGLE: [c_int; 2] = [68, 77];
+const DOUBLE: c_int = 70;
 
 /// Matrices by columns, at distances of `stride` elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Matrix {
     pub(crate) address: u64,
-    pub(crate) element: (&'static str, u64),
+    pub(crate) element_bytes: u64,
     /// Rows and columns as stored.
     pub(crate) rows: i64,
     pub(crate) columns: i64,
@@ -80,23 +69,8 @@ impl Matrix {
         Ok(Used {
             name,
             address: self.address,
-            bytes: elements as u64 * self.element.1,
+            bytes: elements as u64 * self.element_bytes,
         })
-    }
-
-    /// Its address, and those parts of its layout that are not dense.
-    fn text(&self, batch: i64, memory: &Memory) -> String {
-        let mut text = memory.name_of(self.address);
-        if self.transposed {
-            text += "^T";
-        }
-        if self.pitch != self.rows {
-            text += &format!(" ld {}", self.pitch);
-        }
-        if batch != 1 {
-            text += &format!(" every {}", self.stride);
-        }
-        text
     }
 }
 
@@ -112,8 +86,6 @@ pub(crate) struct Product {
     pub(crate) scalars: [*const c_void; 2],
     /// Memory besides the matrices.
     pub(crate) beside: Vec<Used>,
-    /// The epilogue and the algorithm, in words.
-    pub(crate) notes: String,
 }
 
 impl Product {
@@ -153,48 +125,26 @@ impl Product {
     /// Checks the product, logs it and puts it into `stream`. When it runs, its memory must still
     /// exist.
     pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Outcome {
-        let compute = compute(self.compute)?;
-        let [alpha, beta] = self.scalars.map(|scalar| match compute {
+        let [_, beta] = self.scalars.map(|scalar| match self.compute {
             DOUBLE => get(scalar.cast::<f64>()),
-            _ => get(scalar.cast::<f32>()).map(f64::from),
+            single if SINGLE.contains(&single) => get(scalar.cast::<f32>()).map(f64::from),
+            other => Err(Fault::unknown("compute type", other)),
         });
-        let (alpha, beta) = (alpha?, beta?);
         let mut used = self.check()?;
         let [a, b, c, d] = &self.matrices;
         // C is read only then, and may lie where D does.
-        if beta == 0.0 || c.address == d.address {
+        if beta? == 0.0 || c.address == d.address {
             used.pop();
         }
         used.extend(self.beside.iter().cloned());
         let (memory, batch) = (&state.memory, self.batch);
         Self::check_memory(memory, &used)?;
         let ((m, n), (_, k)) = (d.shape(), a.shape());
-        let mut text = String::new();
-        if log::enabled() {
-            let matrix = |matrix: &Matrix| matrix.text(batch, memory);
-            let element = a.element.0;
-            text = format!("{} {m} x {n} x {k} {element}", self.function);
-            if d.element != a.element {
-                text += &format!(" into {}", d.element.0);
-            }
-            text += &format!(" in {compute}");
-            if batch != 1 {
-                text += &format!(", {batch} times");
-            }
-            text += &format!(": {} =", matrix(d));
-            if alpha != 1.0 {
-                text += &format!(" {alpha}");
-            }
-            text += &format!(" {} {}", matrix(a), matrix(b));
-            if beta != 0.0 {
-                text += &format!(" + {beta} {}", matrix(c));
-            }
-            text += &self.notes;
-            for used in &self.beside {
-                let place = memory.name_of(used.address);
-                text += &format!(", {} {} B at {place}", used.name, used.bytes);
-            }
-        }
+        let [a, b, d] = [a, b, d].map(|matrix| memory.name_of(matrix.address));
+        let text = format!(
+            "{} {m} x {n} x {k}, {batch} times: {d} = {a} {b}",
+            self.function
+        );
         let effect = Effect::Operations(2.0 * (m * n * k * batch) as f64);
         state.launch(stream, effect, used, |on| format!("{text} on {on}"))
     }

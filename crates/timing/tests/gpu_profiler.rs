@@ -16,7 +16,7 @@ use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::CudaProfiler;
 use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaError, TimingError, bind, range};
 
-use crate::device::{Opened, TestResult, middle, spins};
+use crate::device::{Opened, TestResult, middle, nothing, spins};
 
 impl Opened {
     /// Profiles `routine` as Criterion does, and prints what comes of it.
@@ -434,19 +434,24 @@ fn work_outside_of_the_window_is_named() -> TestResult {
     Ok(())
 }
 
-/// Of what a clock measures, at most 1 %, of a graph 2 %: it is recorded node by node. What it costs the host is printed.
+/// Records make a launch behind the gate and a node of a graph up to 0.5 µs longer, and a kernel reads up to 0.8 µs longer
+/// than behind the gate. What they cost the host is printed. On an H200: 0.26, 0.3 and 0.4 to 0.6 µs.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn records_do_not_change_the_time_on_the_device() -> TestResult {
+fn records_lengthen_a_launch_by_half_a_microsecond_at_most() -> TestResult {
     const N: u64 = 400;
     let bench = Opened::new()?;
-    let (time, spin) = (&bench.time, spins(&bench.stream, 2_000)?);
+    let (time, spin, empty) = (
+        &bench.time,
+        spins(&bench.stream, 2_000)?,
+        nothing(&bench.time),
+    );
     let gated = Clock::EventsGated;
-    for (clock, nodes, most) in [
-        (gated, 1, Some(0.01)),
-        (gated, 32, Some(0.02)),
-        (Clock::Submit, 1, None),
-        (Clock::Wall, 1, None),
+    for (clock, nodes) in [
+        (gated, 1),
+        (gated, 32),
+        (Clock::Submit, 1),
+        (Clock::Wall, 1),
     ] {
         let each = || match nodes {
             1 => middle(9, || time.measure_launches(clock, N, 1, &spin)),
@@ -456,16 +461,18 @@ fn records_do_not_change_the_time_on_the_device() -> TestResult {
         };
         let (without, mut recorded) = (each()?, 0.0);
         time.measure_activity(1, || each().map(|ns| recorded = ns))?;
-        let more = recorded / without - 1.0;
-        let ns = without / N as f64;
-        println!(
-            "{clock}, {nodes} kernels: {ns:.0} ns, recorded {:+.1} %",
-            100.0 * more
-        );
-        if let Some(most) = most {
-            assert!(more.abs() <= most, "{clock}");
-        }
+        let kernels = (N * nodes) as f64;
+        let [without, more] = [without, recorded - without].map(|ns| ns / kernels);
+        println!("{clock}, {nodes} kernels: {without:.0} ns each, recorded {more:+.0} ns");
+        assert!(clock != gated || more.abs() <= 500.0, "{more}");
     }
+    let gated_ns = |routine: &dyn Fn() -> Result<(), CudaError>| {
+        middle(9, || time.measure_launches(gated, N, 1, routine)).map(|ns| ns / N as f64)
+    };
+    let known = gated_ns(&spin)? - gated_ns(&empty)?;
+    let busy = time.measure_activity(N, &spin)?.busy_ns as f64 / N as f64;
+    println!("a kernel: {known:.0} ns behind the gate, {busy:.0} ns busy");
+    assert!((-500.0..800.0).contains(&(busy - known)), "{busy}");
     let begun = Instant::now();
     (0..10).try_for_each(|_| time.measure_activity(1, &spin).map(drop))?;
     println!("a sample of one iteration takes {:?}", begun.elapsed() / 10);

@@ -7,69 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crossover_timing::cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
+    CudaContext, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys,
 };
-use crossover_timing::{BoxError, Clock, CudaTime, GateMode, TimingError, bind};
+use crossover_timing::{BoxError, Clock, CudaTime, GateMode, TimingError};
 
 use crate::device::{Opened, READ, TestResult, function, middle, nothing, spins};
-
-const ITERATIONS: u64 = 20;
-
-/// Measures a routine on each clock, and replays it as a graph on two of them.
-fn on_each_clock(
-    time: &CudaTime,
-    mut routine: impl FnMut() -> Result<(), BoxError>,
-) -> Vec<(String, Result<f64, TimingError>)> {
-    let mut times = Vec::new();
-    for &clock in Clock::OF_STREAM {
-        let total = (time.measure_launches(clock, 1, 1, &mut routine))
-            .and_then(|_| time.measure_launches(clock, ITERATIONS, 1, &mut routine));
-        times.push((clock.to_string(), total));
-    }
-    for clock in [Clock::EventsGated, Clock::EventsCold] {
-        let total = (time.measure_graph(clock, 1, &mut routine))
-            .and_then(|_| time.measure_graph(clock, ITERATIONS, &mut routine));
-        times.push((format!("graph on {clock}"), total));
-    }
-    for (name, total) in &mut times {
-        *total = std::mem::replace(total, Ok(0.0)).map(|ns| ns / ITERATIONS as f64);
-        println!("{name}: {total:?}");
-    }
-    times
-}
-
-/// On a second stream, and on a second device if there is one.
-#[test]
-#[ignore = "needs a CUDA device"]
-fn work_elsewhere_is_an_error_on_every_clock() -> TestResult {
-    let device = Opened::new()?;
-    let (time, stream) = (&device.time, &device.stream);
-    let empty = nothing(time);
-    for ordinal in 0..=1 {
-        let Ok(elsewhere) = CudaContext::new(ordinal) else {
-            println!("(skipped: there is one device)");
-            continue;
-        };
-        let spin = spins(&elsewhere.new_stream()?, 1_000_000)?;
-        bind(stream.context())?;
-        let hidden = || -> Result<(), BoxError> {
-            empty()?;
-            bind(&elsewhere)?;
-            spin()?;
-            Ok(bind(stream.context())?)
-        };
-        for (name, measured) in on_each_clock(time, hidden) {
-            let is_found = matches!(measured, Err(TimingError::WorkElsewhere { .. }));
-            assert!(is_found, "{name}, device {ordinal}: {measured:?}");
-        }
-        time.ignore_other_streams(true);
-        let ns = time.measure_launches(Clock::EventsGated, ITERATIONS, 1, hidden)?;
-        println!("ignored: {:.0} ns", ns / ITERATIONS as f64);
-        time.settle()?;
-        time.ignore_other_streams(false);
-    }
-    Ok(())
-}
 
 #[test]
 #[ignore = "needs a CUDA device"]
@@ -215,71 +157,41 @@ fn an_iteration_may_fill_the_queue_behind_the_gate() -> TestResult {
     Ok(())
 }
 
-/// A program as candle's are: cudarc orders the streams of its context by events, and memory comes from a pool.
-struct Tracked {
-    device: Opened,
-    other: Arc<CudaStream>,
-    scale: CudaFunction,
-    x: CudaSlice<f32>,
-    y: CudaSlice<f32>,
-}
-
-impl Tracked {
-    fn new(values: usize) -> TestResult<Self> {
-        let mut device = Opened::new()?;
-        let context = CudaContext::new(0)?;
-        device.stream = context.new_stream()?;
-        device.time = CudaTime::on_stream(&device.stream, GateMode::Auto)?;
-        device.time.wake()?;
-        let other = context.new_stream()?;
-        Ok(Self {
-            scale: function(&device.time, SCALE, "scale")?,
-            x: other.alloc_zeros(values)?,
-            y: other.alloc_zeros(values)?,
-            other,
-            device,
-        })
-    }
-
-    fn scale(
-        scale: &CudaFunction,
-        on: &Arc<CudaStream>,
-        x: &CudaSlice<f32>,
-        y: &mut CudaSlice<f32>,
-    ) -> Result<(), BoxError> {
-        let count = x.len() as i32;
-        let mut builder = on.launch_builder(scale);
-        builder.arg(x).arg(y).arg(&count);
-        // SAFETY: the kernel takes two arrays of so many values, and their number.
-        unsafe { builder.launch(LaunchConfig::for_num_elems(count as u32)) }?;
-        Ok(())
-    }
-}
-
 const SCALE: &str = r#"
 extern "C" __global__ void scale(const float *x, float *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = 2.0f * x[i];
 }"#;
 
-/// A kernel on the other stream is refused on each clock, unless the timed stream waits for it, and so is one that
+/// A program as candle's are: cudarc orders the streams of its context by events, and memory comes from a pool. A kernel on
+/// the other stream is refused on each clock, unless the timed stream waits for it, and so is one that
 /// runs although the gate is closed; one on the timed stream is timed.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
+    let _one_at_a_time = Opened::new()?;
     for values in [1 << 20, 16 << 20] {
-        let Tracked {
-            device,
-            other,
-            scale,
-            x,
-            mut y,
-        } = Tracked::new(values)?;
-        let (time, stream) = (&device.time, &device.stream);
+        let context = CudaContext::new(0)?;
+        let [stream, other] = &[context.new_stream()?, context.new_stream()?];
+        let time = &CudaTime::on_stream(stream, GateMode::Auto)?;
+        time.wake()?;
+        let kernel = function(time, SCALE, "scale")?;
+        let (x, mut y) = (
+            other.alloc_zeros::<f32>(values)?,
+            other.alloc_zeros::<f32>(values)?,
+        );
+        let scale = |on: &Arc<CudaStream>, y: &mut CudaSlice<f32>| -> Result<(), BoxError> {
+            let count = values as i32;
+            let mut builder = on.launch_builder(&kernel);
+            builder.arg(&x).arg(y).arg(&count);
+            // SAFETY: the kernel takes two arrays of so many values, and their number.
+            unsafe { builder.launch(LaunchConfig::for_num_elems(count as u32)) }?;
+            Ok(())
+        };
         // What it takes on the timed stream.
         let mut right = Vec::new();
         for &clock in Clock::OF_STREAM {
-            let mut own = || Tracked::scale(&scale, stream, &x, &mut y);
+            let mut own = || scale(stream, &mut y);
             let ns = middle(5, || time.measure(clock, 100, &mut own))? / 100.0;
             println!("{values} values, {clock}: {ns:.0} ns");
             right.push(ns);
@@ -293,13 +205,9 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
         // 8 bytes a value, at no more than 20 TB/s from the cache.
         assert!(at(Clock::EventsGated) > values as f64 * 8.0 / 20e3);
         // Each trial has one outcome, however often it is made.
-        for &clock in Clock::OF_STREAM
-            .iter()
-            .cycle()
-            .take(10 * Clock::OF_STREAM.len())
-        {
+        for clock in Clock::OF_STREAM.repeat(10) {
             for launches in [None, Some(1)] {
-                let mut beside = || Tracked::scale(&scale, &other, &x, &mut y);
+                let mut beside = || scale(other, &mut y);
                 let measured = match launches {
                     None => time.measure(clock, 100, &mut beside),
                     Some(launches) => time.measure_launches(clock, 100, launches, &mut beside),
@@ -316,7 +224,7 @@ fn work_beside_a_tracked_stream_is_right_or_refused() -> TestResult {
             let mut pooled = || -> Result<(), BoxError> {
                 // SAFETY: the kernel writes all values.
                 let mut y = unsafe { stream.alloc(values) }?;
-                Tracked::scale(&scale, &other, &x, &mut y)
+                scale(other, &mut y)
             };
             let measured = time.measure(clock, 100, &mut pooled).map(|ns| ns / 100.0);
             println!("{values} values beside and freed, {clock}: {measured:?}");

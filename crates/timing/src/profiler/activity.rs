@@ -52,7 +52,7 @@ impl CudaTime {
     /// at most 50 times, each awaited.
     ///
     /// [`Activity::busy_ns`] leaves out launches and the gaps between kernels, so compare it with itself alone.
-    /// [`Activity::span_ns`] has both; recording makes launches longer.
+    /// [`Activity::span_ns`] has both; recording makes launches and the nodes of graphs longer, on an H200 by 0.3 µs each.
     ///
     /// # Errors
     /// CUPTI cannot record, it lost records, there were fewer kernels than iterations, there is no device, or the routine failed.

@@ -84,8 +84,10 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
         let beside = two(50_000, true)?;
         let before = 50_000.0 + constant;
         finds("two streams at once", before + 2.0 * known, [2, 1], &beside);
+        // The second kernel starts some microseconds after the first one; their clocks need not agree on 10 ms.
+        let overlap_ns = known - (0.01 * known).max(5_000.0);
         assert!(
-            beside.overlap_ns as f64 >= n as f64 * (known - 5_000.0),
+            beside.overlap_ns as f64 >= n as f64 * overlap_ns,
             "{beside:?}"
         );
         let both = || timed.spin(ns).and_then(|()| timed.spin(ns));

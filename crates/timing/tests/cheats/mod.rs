@@ -1,16 +1,18 @@
 //! Benchmarks that cheat or slip, each in its own way, and the sentence that the guard has for it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossover_timing::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
+use crossover_timing::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
-    BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, Guarded, Launch,
+    Announce, BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, Guarded, Launch,
+    TimingError, bind,
 };
 
-use super::device::spins;
+use super::device::{nothing, spins};
 
 /// Each cheat, and a part of the sentence that it gets.
 pub(crate) const CHEATS: [(&str, &str); 13] = [
@@ -231,6 +233,56 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
     Ok(time.guard(&claim, &mut code)?)
 }
 
+/// Work on a second stream, which is on the device of this number, is an error on every clock.
+fn elsewhere(time: &CudaTime, ordinal: usize) -> Result<(), BoxError> {
+    let stream = time.stream().ok_or("no device")?;
+    let elsewhere = CudaContext::new(ordinal)?;
+    let (empty, spin) = (nothing(time), spins(&elsewhere.new_stream()?, 1_000_000)?);
+    let spin_there = || -> Result<(), BoxError> {
+        bind(&elsewhere)?;
+        spin()?;
+        Ok(bind(stream.context())?)
+    };
+    bind(stream.context())?;
+    let hidden = || -> Result<(), BoxError> {
+        empty()?;
+        spin_there()
+    };
+    time.ignore_other_streams(false);
+    // A busy host is late when the devices are idle, too.
+    let found = |measure: &dyn Fn() -> Result<f64, TimingError>| {
+        let error = (0..100).find_map(|_| measure().err());
+        let error = error.expect("the work is elsewhere");
+        let is_found = matches!(error, TimingError::WorkElsewhere { .. });
+        assert!(is_found, "{error}");
+        println!("device {ordinal}: {error}");
+    };
+    for &clock in Clock::OF_STREAM {
+        found(&|| time.measure_launches(clock, 10, 1, hidden));
+    }
+    for clock in [Clock::EventsGated, Clock::EventsCold] {
+        let graph = || time.measure_graph(clock, 10, hidden);
+        found(&graph);
+        let error = graph().expect_err("the work is elsewhere").to_string();
+        let is_named = error.contains("after the capture, in which nothing runs");
+        assert!(is_named, "{error}");
+        // Nothing is in the graph.
+        let nothing = time.measure_graph(clock, 10, spin_there);
+        let is_found = matches!(nothing, Err(TimingError::NothingEnqueued));
+        assert!(is_found, "{nothing:?}");
+    }
+    // Of several processes one may wait for another.
+    let announced: Announce = Rc::new(|_| Ok(()));
+    time.announcing(Some(announced), || {
+        time.measure_launches(Clock::EventsGated, 10, 1, hidden)
+    })?;
+    time.settle()?;
+    time.ignore_other_streams(true);
+    time.measure_launches(Clock::EventsGated, 10, 1, hidden)?;
+    time.settle()?;
+    Ok(())
+}
+
 /// Work on another stream, for which the timed one waits, is timed on every clock.
 fn joined(time: &CudaTime) -> Result<(), BoxError> {
     const LONG: u64 = 200_000;
@@ -288,7 +340,8 @@ fn kept_by_a_graph(time: &CudaTime) -> Result<(), BoxError> {
     Ok(stream.synchronize()?)
 }
 
-/// Every cheat gets its sentence, and what is honest none. Joined work is timed, and memory that a graph keeps is refused.
+/// Every cheat gets its sentence, and what is honest none. Work elsewhere is an error unless it joins, and memory that a
+/// graph keeps is refused.
 pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
     for (cheat, sentence) in CHEATS {
         let found = doubts(time, cheat)?;
@@ -303,5 +356,12 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
         assert_eq!(doubts(time, honest)?, [], "{honest}");
     }
     joined(time)?;
-    kept_by_a_graph(time)
+    kept_by_a_graph(time)?;
+    for ordinal in 0..2 {
+        match CudaContext::new(ordinal) {
+            Ok(_) => elsewhere(time, ordinal)?,
+            Err(_) => println!("(skipped: there is one device)"),
+        }
+    }
+    Ok(())
 }

@@ -6,9 +6,9 @@ use crossover_arithmetic::sine::Stores;
 use crossover_suite::device::{Gpu, Graph};
 use crossover_suite::model::Launches;
 use crossover_suite::timing::{CudaError, Launch};
-use crossover_suite::workload::RoutineError;
 use crossover_suite::workload::graph_replay::{self, Chain};
 use crossover_suite::workload::nested_sine::{self, NESTED_SINE, NestedSine};
+use crossover_suite::workload::{RoutineError, Workload};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
 use crate::device::{one_at_a_time, stream};

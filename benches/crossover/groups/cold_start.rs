@@ -1,7 +1,7 @@
 //! The cost of the first GPU call of a process, phase by phase, each measured in new processes, and of
 //! a later call.
 
-use crossover_suite::model::{Measures, Phase, Residency, Unit};
+use crossover_suite::model::{Cost, Measures, Phase, Residency, Unit};
 use crossover_suite::suite::{Group, Implementation, Sizes};
 use crossover_suite::timing::Clock::Wall;
 use crossover_suite::workload::cold_start::{self, ColdStart};
@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group<ColdStart> {
         .measures(Measures::Starts(phase))
         .data(Residency::Awaited)
     };
-    Group::new("cold_start", sizes, None, cold_start::cost)
+    Group::new("cold_start", sizes, None, |_| Cost::default())
         .about(
             "Cold start",
             "What does the first GPU call of a new process cost, phase by phase, and what does a later call cost?",

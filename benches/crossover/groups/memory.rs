@@ -1,7 +1,7 @@
 //! Device memory: an allocation in the loop, and one that is kept.
 
 use crossover_suite::model::Allocator::{Malloc, MallocAsync, MallocAsyncKept, Reuse};
-use crossover_suite::model::{Measures, Residency, Unit};
+use crossover_suite::model::{Cost, Measures, Residency, Unit};
 use crossover_suite::suite::{Group, Implementation, Sizes};
 use crossover_suite::timing::Clock::Wall;
 use crossover_suite::workload::memory::{self, Memory};
@@ -16,7 +16,7 @@ pub(crate) fn group() -> Group<Memory> {
         .measures(Measures::Allocates(allocator))
         .data(Residency::Awaited)
     };
-    Group::new("memory", sizes, None, memory::cost)
+    Group::new("memory", sizes, None, |_| Cost::default())
         .about(
             "Device memory",
             "Allocate device memory, write a word, free it, synchronise: what does it cost to do so in each iteration?",

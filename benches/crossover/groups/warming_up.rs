@@ -1,7 +1,7 @@
 //! The first calls of a process, one by one, and the preparations before them.
 
 use crossover_suite::model::Launches::{Fused, Graph, OneByOne};
-use crossover_suite::model::{Library, Measures, Phase, Residency, Unit};
+use crossover_suite::model::{Cost, Library, Measures, Phase, Residency, Unit};
 use crossover_suite::suite::{Group, Implementation, Sizes};
 use crossover_suite::timing::Clock::{self, Submit, Wall};
 use crossover_suite::workload::warming_up::{self, CALLS, CalledWork, WarmingUp};
@@ -34,7 +34,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         .data(Residency::Awaited)
         .sizes(once.clone())
     };
-    Group::new("warming_up", sizes, None, warming_up::cost)
+    Group::new("warming_up", sizes, None, |_| Cost::default())
         .about(
             "Warming up",
             "The first ten calls of a new process, one by one: after how many are they as fast as later ones, \

@@ -16,7 +16,7 @@ use crate::device::Gpu;
 use crate::device::gpu::cublas_error;
 use crate::device::kernel::Source;
 use crate::device::libraries::{self, NO_NVRTC};
-use crate::model::{Cost, Format, Launches, Phase};
+use crate::model::{Format, Launches, Phase};
 use crate::timing::Called;
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task, kernels};
 use crate::workload::product::Workspace;
@@ -52,11 +52,6 @@ impl Workload for ColdStart {
     fn kernels() -> &'static [&'static Source] {
         const { &[&COLD_START] }
     }
-}
-
-/// The cost of a phase: only time is measured.
-pub fn cost(_: u64) -> Cost {
-    Cost::default()
 }
 
 /// Requires the library that the phase needs.

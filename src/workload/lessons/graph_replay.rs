@@ -112,7 +112,14 @@ pub struct Chain {
 
 impl Workload for Chain {
     fn new(n: u64) -> Self {
-        Chain::new(n)
+        let (links, units) = draw();
+        // The links are those of the kernels, so other values come later in the same stream.
+        let skipped = seed(0) % 4_099;
+        Self {
+            links,
+            x: units.skip(skipped as usize).take(n as usize).collect(),
+            expected: OnceCell::new(),
+        }
     }
 
     fn host_bytes(n: u64) -> u64 {
@@ -135,18 +142,6 @@ impl Workload for Chain {
 }
 
 impl Chain {
-    /// n inputs in [-1, 1), factors of magnitude 0.75 to 1.25, terms in [-1, 1).
-    pub fn new(n: u64) -> Self {
-        let (links, units) = draw();
-        // The links are those of the kernels, so other values come later in the same stream.
-        let skipped = seed(0) % 4_099;
-        Self {
-            links,
-            x: units.skip(skipped as usize).take(n as usize).collect(),
-            expected: OnceCell::new(),
-        }
-    }
-
     /// The result of every link in float64.
     fn expected(&self) -> &[f64] {
         self.expected.get_or_init(|| {

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{self, CUmemPool_attribute as A};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use crate::device::Gpu;
-use crate::model::{Allocator, Cost, Verified};
+use crate::model::{Allocator, Verified};
 use crate::timing::{Called, CudaError};
 use crate::workload::prepare::Prepared;
 use crate::workload::routine::{Result, Routine, Workload};
@@ -38,11 +38,6 @@ impl Workload for Memory {
     fn device_bytes(size: u64) -> u64 {
         2 * size
     }
-}
-
-/// The cost of an iteration: nothing is computed.
-pub fn cost(_: u64) -> Cost {
-    Cost::default()
 }
 
 /// Allocates, writes, copies out and releases with one allocator.

@@ -14,7 +14,7 @@
 use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
-use crate::model::{Cost, Verified};
+use crate::model::Verified;
 use crate::workload::prepare::{Prepared, kernels};
 use crate::workload::routine::{Result, Routine, Workload};
 
@@ -44,11 +44,6 @@ impl Workload for Spin {
     fn kernels() -> &'static [&'static Source] {
         const { &[&SPIN] }
     }
-}
-
-/// The cost of an iteration: one launch, without arithmetic or bytes.
-pub fn cost(_: u64) -> Cost {
-    Cost::default().launches(1)
 }
 
 /// A launch of the kernel that spins. It is only enqueued, since the clocks wait themselves.

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::device::kernel::Source;
 use crate::device::{Gpu, libraries};
-use crate::model::{Cost, Launches, Phase};
+use crate::model::{Launches, Phase};
 use crate::workload::graph_replay::{Chain, compile_fused, prepared};
 use crate::workload::matmul::{self, Matmul};
 use crate::workload::prepare::{PhaseTime, Processes, Report, Task};
@@ -66,11 +66,6 @@ impl Workload for WarmingUp {
     fn kernels() -> &'static [&'static Source] {
         Chain::kernels()
     }
-}
-
-/// The cost of a call: only time is measured.
-pub fn cost(_: u64) -> Cost {
-    Cost::default()
 }
 
 /// A call in a new process: until the device is done, or, if `submitted`, until the host may go on.

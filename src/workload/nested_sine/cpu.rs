@@ -213,6 +213,7 @@ fn share_out(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::routine::Workload;
 
     #[test]
     fn plans_by_length_and_threads() {

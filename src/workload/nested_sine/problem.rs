@@ -39,11 +39,6 @@ pub struct NestedSine {
 }
 
 impl NestedSine {
-    /// n inputs, 4n bytes of host memory.
-    pub fn new(n: u64) -> Self {
-        Self::of(uniform(n as usize))
-    }
-
     /// The operation on given inputs.
     pub fn of(x: Vec<f32>) -> Self {
         Self {
@@ -119,7 +114,7 @@ impl NestedSine {
 
 impl Workload for NestedSine {
     fn new(n: u64) -> Self {
-        Self::new(n)
+        Self::of(uniform(n as usize))
     }
 
     fn host_bytes(n: u64) -> u64 {

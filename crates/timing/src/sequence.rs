@@ -326,14 +326,6 @@ mod tests {
     }
 
     #[test]
-    fn a_large_batch_is_split_over_gates_and_loses_nothing() {
-        let mut t = Fake::default();
-        assert_eq!(gated(&mut t, 1001, 448).unwrap(), 10_010.0);
-        assert_eq!(t.calls.iter().filter(|c| **c == "close").count(), 3);
-        assert_eq!(t.calls.iter().filter(|c| **c == "launch").count(), 1001);
-    }
-
-    #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
         for (run, ..) in ORDERS {
             let mut clean = Fake::default();

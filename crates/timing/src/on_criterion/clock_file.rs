@@ -323,24 +323,6 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_says_that_the_clock_is_another() {
-        let root = Root::new();
-        root.result("group/gpu", &[2], &[20.0]);
-        assert_eq!(
-            root.ledger(&[(2, 20.0)], Clock::EventsGated).keep(false),
-            [""; 0]
-        );
-        let folder = root.result("group/gpu", &[2], &[31.0]);
-        let said = root.ledger(&[(2, 31.0)], Clock::Events).keep(false);
-        let [line] = &said[..] else {
-            panic!("{said:?}");
-        };
-        let expected = "group/gpu: this result was timed on the clock events, the previous one on events-gated";
-        assert!(line.starts_with(expected), "{line}");
-        assert_eq!(stored_clock(&folder.join(NEW)), Some(Clock::Events));
-    }
-
-    #[test]
     fn a_result_has_its_launches_and_what_one_costs_before_and_after() {
         let root = Root::new();
         let (gated, wall) = (Clock::EventsGated, Clock::Wall);

@@ -299,28 +299,29 @@ mod tests {
     same_places!(Mark as CUpti_ActivityExternalCorrelation: {
         kind = kind, external_kind = externalKind, external = externalId, correlation = correlationId,
     });
-    /// A record of a binding, all zero but for what `fill` writes.
-    fn record<T>(fill: impl FnOnce(*mut T)) -> Record {
-        // Larger than any record, as a buffer is.
-        let mut bytes = [0u64; 64];
-        assert!(size_of::<T>() <= size_of_val(&bytes));
-        fill(bytes.as_mut_ptr().cast());
-        // SAFETY: the bytes are a record of the binding, with no name or one in the executable.
-        unsafe { read(bytes.as_ptr().cast(), true) }
+
+    /// What is read of a record with these fields, all others zero.
+    macro_rules! read_of {
+        ($names:expr, $ours:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+            // SAFETY: it has numbers and pointers alone.
+            let ours = $ours { $($field: $value,)* ..unsafe { std::mem::zeroed() } };
+            // SAFETY: the record has all fields that are read, and a name that is read lies in the executable.
+            unsafe { read((&raw const ours).cast(), $names) }
+        }};
     }
 
     #[test]
     fn the_name_of_a_kernel_is_not_read_when_its_module_is_gone() {
         let name = String::from("freed");
-        let kernel = Kernel {
-            kind: CONCURRENT_KERNEL,
-            name: name.as_ptr().cast(),
-            // SAFETY: it has numbers and pointers alone.
-            ..unsafe { std::mem::zeroed() }
-        };
+        let freed = name.as_ptr().cast();
         drop(name);
-        // SAFETY: the record has the fields, and the name is not read.
-        let record = unsafe { read((&raw const kernel).cast(), false) };
+        let record = read_of!(
+            false,
+            Kernel {
+                kind: CONCURRENT_KERNEL,
+                name: freed
+            }
+        );
         let Record::Work(WorkRecord {
             work: Work::Kernel { name, .. },
             ..
@@ -331,32 +332,26 @@ mod tests {
         assert!(name.contains("a module was unloaded"), "{name}");
     }
 
-    macro_rules! filled {
-        ($theirs:ident { $($field:ident: $value:expr),* $(,)? }) => {
-            // SAFETY: the fields lie within `bytes` of `record`, which are as long.
-            record::<sys::$theirs>(|r| unsafe { $((&raw mut (*r).$field).write_unaligned($value);)* })
-        };
-    }
-
     #[test]
     fn a_kernel() {
-        let kernel = filled!(CUpti_ActivityKernel9 {
-            kind: Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-            registersPerThread: 40,
-            start: 1_000,
-            end: 1_800,
-            deviceId: 1,
-            contextId: 4,
-            streamId: 13,
-            gridX: 2,
-            gridY: 3,
-            gridZ: 4,
-            blockX: 32,
-            staticSharedMemory: 1024,
-            dynamicSharedMemory: 512,
-            correlationId: 77,
-            name: c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr(),
-        });
+        let kernel = read_of!(
+            true,
+            Kernel {
+                kind: CONCURRENT_KERNEL,
+                registers: 40,
+                start: 1_000,
+                end: 1_800,
+                device: 1,
+                context: 4,
+                stream: 13,
+                grid: [2, 3, 4],
+                block: [32, 0, 0],
+                static_shared: 1024,
+                dynamic_shared: 512,
+                correlation: 77,
+                name: c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr(),
+            }
+        );
         let expected = Record::Work(WorkRecord {
             work: Work::Kernel {
                 name: "axpy<float>".to_owned(),
@@ -381,38 +376,38 @@ mod tests {
             Record::Work(record) => record.work,
             other => panic!("{other:?}"),
         };
-        let copy = work(filled!(CUpti_ActivityMemcpy6 {
-            kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY,
-            srcKind: 2,
-            dstKind: 3,
-            bytes: 64,
-        }));
-        let (from, bytes) = (Place::Pinned, 64);
-        let to = Place::Device;
-        assert_eq!(copy, Work::Copy { from, to, bytes });
-        let peer = work(filled!(CUpti_ActivityMemcpyPtoP4 {
-            kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY2,
-            bytes: 64,
-            deviceId: 1,
-            srcDeviceId: 1,
-            dstDeviceId: 2,
-        }));
-        let (from, to) = (Place::Device, Place::Peer);
-        assert_eq!(peer, Work::Copy { from, to, bytes });
-        let set = work(filled!(CUpti_ActivityMemset4 {
-            kind: Kind::CUPTI_ACTIVITY_KIND_MEMSET,
-            bytes: 64,
-        }));
+        let bytes = 64;
+        let copy = |from, to| Work::Copy { from, to, bytes };
+        let pinned = work(read_of!(
+            true,
+            Copy {
+                kind: MEMCPY,
+                from: 2,
+                to: 3,
+                bytes: bytes
+            }
+        ));
+        assert_eq!(pinned, copy(Place::Pinned, Place::Device));
+        let peer = work(read_of!(
+            true,
+            PeerCopy {
+                kind: MEMCPY2,
+                bytes: bytes,
+                device: 1,
+                from_device: 1,
+                to_device: 2,
+            }
+        ));
+        assert_eq!(peer, copy(Place::Device, Place::Peer));
+        let set = work(read_of!(
+            true,
+            Copy {
+                kind: MEMSET,
+                bytes: bytes
+            }
+        ));
         assert_eq!(set, Work::Set { bytes });
-        let call = filled!(CUpti_ActivityAPI {
-            kind: Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
-            cbid: 211,
-            start: 3,
-            end: 9,
-            threadId: 4,
-            correlationId: 8,
-        });
-        let expected = ApiCall {
+        let call = ApiCall {
             kind: RUNTIME,
             function: 211,
             start: 3,
@@ -421,13 +416,18 @@ mod tests {
             thread: 4,
             correlation: 8,
         };
-        assert_eq!(call, Record::Call(expected));
-        let mark = filled!(CUpti_ActivityExternalCorrelation {
-            kind: Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-            externalId: 6,
-            correlationId: 8,
-        });
+        // SAFETY: the record has all fields that are read.
+        let record = unsafe { read((&raw const call).cast(), true) };
+        assert_eq!(record, Record::Call(call));
         let (correlation, range) = (8, 6);
+        let mark = read_of!(
+            true,
+            Mark {
+                kind: EXTERNAL_CORRELATION,
+                external: range,
+                correlation: correlation,
+            }
+        );
         assert_eq!(mark, Record::InRange { correlation, range });
     }
 

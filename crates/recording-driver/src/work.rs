@@ -19,18 +19,6 @@ impl State {
         start: Time,
         forced: bool,
     ) -> Option<Time> {
-        let end = self.run_unrecorded(on, work, start, forced)?;
-        self.record_activity(work, [start, end]);
-        Some(end)
-    }
-
-    fn run_unrecorded(
-        &mut self,
-        on: &Description,
-        work: &Work,
-        start: Time,
-        forced: bool,
-    ) -> Option<Time> {
         let check = |what: Arguments<'_>, address: Option<u64>| {
             let there = address.map_or(Ok(()), |address| self.memory.check_there(address));
             if let Err(fault) = there {
@@ -46,7 +34,9 @@ impl State {
                         Some(used.address),
                     );
                 }
-                return self.run_kernel(on, effect, start, forced);
+                let end = self.run_kernel(on, effect, start, forced)?;
+                self.record_activity(work, [start, end]);
+                return Some(end);
             }
             Work::Copy(copy) => {
                 for side in [&copy.from, &copy.to] {
@@ -76,7 +66,9 @@ impl State {
             Work::Allocation(_) | Work::FreeAllocation(_) => return Some(start),
             Work::Graph(graph) => return Some(self.run_graph(on, graph, start)),
         };
-        Some(start + self.clock.vary(on, took))
+        let end = start + self.clock.vary(on, took);
+        self.record_activity(work, [start, end]);
+        Some(end)
     }
 }
 

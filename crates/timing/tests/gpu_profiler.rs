@@ -410,7 +410,7 @@ fn work_outside_of_the_window_is_named() -> TestResult {
     let bench = Opened::new()?;
     let other = bench.stream.context().new_stream()?;
     let (short, own) = (spins(&other, 3_000)?, spins(&bench.stream, 30_000)?);
-    let long = spins(&other, 30_000)?;
+    let long = spins(&other, 300_000)?;
     for &clock in Clock::OF_STREAM {
         let joined = || -> Result<(), BoxError> {
             other.join(&bench.stream)?;

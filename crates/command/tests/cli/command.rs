@@ -183,7 +183,7 @@ pub(crate) fn advise_answers_with_the_record_of_another_machine_and_says_whose_i
     for [question, code, words] in table(
         "
         matmul 2048 --data pinned | 0 | matmul, N = 2,048, in pinned host memory: unsure; on that other machine the GPU is … \
-            basis: the thresholds are of another machine … an NVIDIA H200 at 700 W, 2026-11-27 … note: the thresholds were measured
+            basis: the thresholds are of another machine … an NVIDIA H200 at 700 W, 2026-11-29 … note: the thresholds were measured
         matmul 1000000000 | 0 | at N = 2,048, the largest measured size: CPU … another machine; outside the measured sizes
         matmull 3          | 2 | no operation matmull, is matmul meant? There are: fft, matmul,
         matmul             | 2 | name a size of matmul

@@ -45,7 +45,7 @@ use crossover_words::Clock;
 
 /// The newest committed record.
 pub(crate) const NEWEST: &str =
-    "nvidia-h100-80gb-hbm3--intel-xeon-processor/20261127T135608Z--23cdf577788c.json.gz";
+    "nvidia-h200--intel-xeon-processor/20261129T104025Z--55c5f5b6aadc.json.gz";
 
 /// The record whose machine planted results are of.
 pub(crate) const H100: &str =

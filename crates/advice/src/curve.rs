@@ -261,5 +261,9 @@ mod tests {
             let at = curve.at(size);
             assert_eq!([at.value, at.low, at.high], [chord, chord, extension]);
         }
+        // Without neighbours the ends bound it.
+        let two = Interpolation::new([values[0], values[1]].map(exact)).unwrap();
+        let at = two.at(0.5);
+        assert_eq!([at.value, at.low, at.high], [1.0, 0.0, 2.0]);
     }
 }

@@ -179,7 +179,9 @@ mod tests {
         };
         let cases: Vec<Case> = (0..12).map(case).collect();
         let cases: Vec<&Case> = cases.iter().collect();
-        let freedom = DriftModel::of(&cases).own.into_iter();
+        let model = DriftModel::of(&cases);
+        assert_eq!(model.common.freedom, 3.0);
+        let freedom = model.own.into_iter();
         let freedom =
             Vec::from_iter(freedom.map(|own| own.map(|own| (12.0 * own.freedom).round())));
         let of_pairs = |case: &&Case| Some(11.0 * (case.pairs.len() - 1) as f64);

@@ -1,7 +1,7 @@
 //! The programs of THRESHOLDS.md decide as the crate does, and decide nothing on another machine.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crossover_advice::{Advice, HostInfo, Question};
@@ -51,6 +51,8 @@ fn the_programs_of_the_page_decide_as_the_crate_does() {
     let file = "thresholds.json";
     let programs = [vec!["python3", "-c", block("python"), file], vec![&rust]];
     let caches = here.caches.clone();
+    let size = Path::new("/sys/devices/system/cpu/cpu0/cache/index0/size");
+    assert_eq!(caches.is_some(), size.exists());
     let others = caches.as_ref().map(|caches| format!("{caches} 1K?"));
     // In a container with a quota of one processor.
     fs::create_dir_all(folder.join("cgroup")).unwrap();

@@ -297,16 +297,3 @@ impl Workload for Training {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::network::model::assert_ranges;
-
-    #[test]
-    fn every_range_is_aligned() {
-        assert_eq!(PARAMETERS, 3_148_288);
-        assert_eq!(model().parameters, PARAMETERS);
-        assert_ranges(&model());
-    }
-}

@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use crate::model::Format;
 use crate::workload::mlp_training::cpu::{self, cross_entropy};
-use crate::workload::mlp_training::problem::Reference;
 use crate::workload::mlp_training::problem::{
-    CLASSES, GRADIENTS, MLP_TRAINING, PARAMETERS, Training, ranges,
+    CLASSES, GRADIENTS, MLP_TRAINING, PARAMETERS, Reference, Training, model, ranges,
 };
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::OnCpu;
+use crate::workload::network::model::assert_ranges;
 use crate::workload::network::products::Products;
 use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::prepare::Threads;
@@ -191,6 +191,13 @@ fn a_second_step_without_restoring_is_found() {
         routine.run().unwrap();
         assert_eq!(routine.check().unwrap().passed(), passes);
     }
+}
+
+#[test]
+fn every_range_is_aligned() {
+    assert_eq!(PARAMETERS, 3_148_288);
+    assert_eq!(model().parameters, PARAMETERS);
+    assert_ranges(&model());
 }
 
 #[test]

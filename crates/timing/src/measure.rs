@@ -157,7 +157,7 @@ impl CudaTime {
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
             let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
-            return (self.inner.session).measure(self, sample, routine, plainly);
+            return self.measure_in_session(sample, routine, plainly);
         }
         let measured = self.measure_plainly(sample, &mut *routine)?;
         #[cfg(feature = "profiler")]

@@ -2,15 +2,22 @@
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use criterion::profiler::Profiler;
 
 use super::absence::NoProfile;
+use super::on_device::OnDevice;
+use super::recorder::{RecordingPlan, Stop, WINDOW, record};
+use super::records::KINDS;
 use super::session::{Recorded, Session};
+use super::version;
 use crate::cuda_time::CudaTime;
+use crate::device::{Routine, Sample};
+use crate::error::TimingError;
 use crate::on_criterion::write;
 use crossover_profile::{Profile, analyse, trace};
+use crossover_words::Clock;
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
 ///
@@ -108,6 +115,91 @@ impl Drop for CudaProfiler {
     }
 }
 
+impl CudaTime {
+    /// Measures by `plainly` within a session, and records once, when the benchmark has warmed up.
+    pub(crate) fn measure_in_session(
+        &self,
+        sample: Sample,
+        routine: Routine<'_>,
+        plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
+    ) -> Result<f64, TimingError> {
+        let before = Instant::now();
+        let measured = plainly(&mut *routine);
+        let elapsed = before.elapsed();
+        let slot = &self.inner.session.session;
+        // Taken out of its cell while the routine runs, since the routine may measure too.
+        let Some(mut session) = slot.borrow_mut().take() else {
+            return measured;
+        };
+        let measured = measured.and_then(|ns| {
+            if session.is_ready(sample.iterations, elapsed) {
+                let expected_ns = elapsed.as_nanos() as f64 / sample.iterations as f64;
+                session.outcome = Some(match self.recorded(sample, expected_ns, routine) {
+                    Ok(recorded) => Ok(recorded),
+                    Err(Stop::Recording(reason)) => Err(reason),
+                    // The benchmark's own.
+                    Err(Stop::Benchmark(error)) => return Err(error),
+                });
+            }
+            Ok(ns)
+        });
+        if let Err(error) = &measured {
+            let message = error.to_string();
+            let failed = NoProfile::BenchmarkFailed { message };
+            session.outcome.get_or_insert(Err(failed));
+        }
+        *slot.borrow_mut() = Some(session);
+        measured
+    }
+
+    fn recorded(
+        &self,
+        sample: Sample,
+        expected_ns: f64,
+        routine: Routine<'_>,
+    ) -> Result<Recorded, Stop> {
+        let plan = RecordingPlan {
+            window: WINDOW,
+            expected_ns,
+            launches: sample.iteration.launches(),
+            cold: sample.clock == Clock::EventsCold,
+            alone: self.works_alone(),
+        };
+        let mut bench = OnDevice::new(self, &KINDS, sample.clock, routine)?;
+        let recording = record(&mut bench, &plan)?;
+        if recording.has_nothing() {
+            return Err(NoProfile::NothingOnDevice.into());
+        }
+        let described = described(sample.clock, bench.gpu_name(), bench.cupti.version);
+        Ok((recording, described))
+    }
+}
+
+/// A profile that names the clock and the machine, with a note if it differs from what the clock
+/// measures.
+fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
+    let note = match clock {
+        Clock::EventsGated => Some(
+            "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
+        ),
+        Clock::EventsCold => Some(
+            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
+             while profiling, so it includes the time until its first launch arrives",
+        ),
+        Clock::Submit => Some(
+            "the submit clock measures queueing alone; this profile has the work on the device too",
+        ),
+        _ => None,
+    };
+    Profile {
+        clock: clock.name().to_owned(),
+        gpu,
+        cupti: version::name(cupti),
+        notes: note.into_iter().map(str::to_owned).collect(),
+        ..Profile::default()
+    }
+}
+
 /// Prints why there is no profile, only once if the reason concerns every benchmark.
 fn say(benchmark: &str, reason: &NoProfile) {
     static PRINTED: Mutex<Vec<NoProfile>> = Mutex::new(Vec::new());
@@ -125,9 +217,7 @@ fn say(benchmark: &str, reason: &NoProfile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profiler::session::described;
     use crossover_profile::recording::Recording;
-    use crossover_words::Clock;
 
     #[test]
     fn a_recording_becomes_a_profile_and_two_files() {

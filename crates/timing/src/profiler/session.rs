@@ -2,19 +2,11 @@
 //! records the benchmark.
 
 use std::cell::{Cell, RefCell};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::absence::NoProfile;
-use super::on_device::OnDevice;
-use super::recorder::{RecordingPlan, Stop, WINDOW, record};
-use super::records::KINDS;
-use super::version;
-use crate::cuda_time::CudaTime;
-use crate::device::{Routine, Sample};
-use crate::error::TimingError;
 use crossover_profile::Profile;
 use crossover_profile::recording::Recording;
-use crossover_words::Clock;
 
 /// Iterations that run before the recording: by then kernels are loaded and memory is pooled.
 const UNRECORDED: u64 = 5;
@@ -25,7 +17,7 @@ const SLOW: Duration = Duration::from_millis(100);
 #[derive(Default)]
 pub(crate) struct Slot {
     taken: Cell<bool>,
-    session: RefCell<Option<Session>>,
+    pub(super) session: RefCell<Option<Session>>,
 }
 
 impl Slot {
@@ -51,37 +43,12 @@ impl Slot {
             session.outcome.get_or_insert(nothing);
         }
     }
-
-    /// Measures by `plainly` within a session, and records once, when the benchmark has warmed up.
-    pub(crate) fn measure(
-        &self,
-        time: &CudaTime,
-        sample: Sample,
-        routine: Routine<'_>,
-        plainly: impl FnOnce(Routine<'_>) -> Result<f64, TimingError>,
-    ) -> Result<f64, TimingError> {
-        let before = Instant::now();
-        let measured = plainly(&mut *routine);
-        let elapsed = before.elapsed();
-        // Taken out of its cell while the routine runs, since the routine may measure too.
-        let Some(mut session) = self.session.borrow_mut().take() else {
-            return measured;
-        };
-        let measured = measured.and_then(|ns| session.take_in(ns, time, sample, elapsed, routine));
-        if let Err(error) = &measured {
-            let message = error.to_string();
-            let failed = NoProfile::BenchmarkFailed { message };
-            session.outcome.get_or_insert(Err(failed));
-        }
-        *self.session.borrow_mut() = Some(session);
-        measured
-    }
 }
 
 #[derive(Default)]
 pub(super) struct Session {
     iterations: u64,
-    outcome: Option<Result<Recorded, NoProfile>>,
+    pub(super) outcome: Option<Result<Recorded, NoProfile>>,
 }
 
 /// A recording, and a profile that names the clock and the machine.
@@ -98,79 +65,12 @@ impl Session {
     }
 
     /// Whether to record now, after `iterations` more took `elapsed`.
-    fn is_ready(&mut self, iterations: u64, elapsed: Duration) -> bool {
+    pub(super) fn is_ready(&mut self, iterations: u64, elapsed: Duration) -> bool {
         self.iterations += iterations;
         iterations > 0
             && self.outcome.is_none()
             && (self.iterations >= UNRECORDED
                 || elapsed >= SLOW * u32::try_from(iterations).unwrap_or(u32::MAX))
-    }
-
-    /// Records the benchmark if it has warmed up with this measurement. An error is the benchmark's own.
-    fn take_in(
-        &mut self,
-        ns: f64,
-        time: &CudaTime,
-        sample: Sample,
-        elapsed: Duration,
-        routine: Routine<'_>,
-    ) -> Result<f64, TimingError> {
-        if self.is_ready(sample.iterations, elapsed) {
-            let expected_ns = elapsed.as_nanos() as f64 / sample.iterations as f64;
-            self.outcome = Some(match recorded(time, sample, expected_ns, routine) {
-                Ok(recorded) => Ok(recorded),
-                Err(Stop::Recording(reason)) => Err(reason),
-                Err(Stop::Benchmark(error)) => return Err(error),
-            });
-        }
-        Ok(ns)
-    }
-}
-
-fn recorded(
-    time: &CudaTime,
-    sample: Sample,
-    expected_ns: f64,
-    routine: Routine<'_>,
-) -> Result<Recorded, Stop> {
-    let plan = RecordingPlan {
-        window: WINDOW,
-        expected_ns,
-        launches: sample.iteration.launches(),
-        cold: sample.clock == Clock::EventsCold,
-        alone: time.works_alone(),
-    };
-    let mut bench = OnDevice::new(time, &KINDS, sample.clock, routine)?;
-    let recording = record(&mut bench, &plan)?;
-    if recording.has_nothing() {
-        return Err(NoProfile::NothingOnDevice.into());
-    }
-    let described = described(sample.clock, bench.gpu_name(), bench.cupti.version);
-    Ok((recording, described))
-}
-
-/// A profile that names the clock and the machine, with a note if it differs from what the clock
-/// measures.
-pub(super) fn described(clock: Clock, gpu: String, cupti: u32) -> Profile {
-    let note = match clock {
-        Clock::EventsGated => Some(
-            "the gate is off while profiling: the device may wait for launches, which a gated time excludes",
-        ),
-        Clock::EventsCold => Some(
-            "each iteration was recorded by itself, from an idle device with the L2 cache evicted; the gate is off \
-             while profiling, so it includes the time until its first launch arrives",
-        ),
-        Clock::Submit => Some(
-            "the submit clock measures queueing alone; this profile has the work on the device too",
-        ),
-        _ => None,
-    };
-    Profile {
-        clock: clock.name().to_owned(),
-        gpu,
-        cupti: version::name(cupti),
-        notes: note.into_iter().map(str::to_owned).collect(),
-        ..Profile::default()
     }
 }
 

@@ -88,7 +88,7 @@ fn with_little_room(killed: bool, ends: impl Fn(&mut Command)) {
     let (suite, _) = with_baseline();
     let written: usize = suite.files().values().map(Vec::len).sum();
     // The first round is in the midst of the first results.
-    for share in shares(1.0 / 9.0) {
+    for share in shares(0.4) {
         let room = (share * written as f64) as u64;
         let mut run = suite.bench(&format!("FULL_AFTER={room} {AGAIN}"));
         ends(run.env("LD_PRELOAD", full_disk::library()));

@@ -175,8 +175,8 @@ impl<W: 'static> Implementation<W> {
         self
     }
 
-    /// Keeps it out of answers: it is shown beside the others, and is never the best CPU code nor
-    /// the GPU code that is compared with that.
+    /// Keeps it out of answers, as a row of fewer bits, of one thread or of one phase: it is shown beside the
+    /// others, and is never the best CPU code nor the GPU code that is compared with that.
     pub fn reference_only(mut self) -> Self {
         self.row.role.answers = false;
         self

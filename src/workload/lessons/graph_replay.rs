@@ -202,7 +202,7 @@ pub fn cost_fused(n: u64) -> Cost {
 /// of them fused into one kernel that NVRTC compiles at run time.
 ///
 /// # Errors
-/// Errors of CUDA and of the kernel's compilation.
+/// A way to launch that a chain does not have, errors of CUDA and of the kernel's compilation.
 pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Box<dyn Routine>> {
     let mut work = prepared(gpu, problem, launching)?;
     if launching == Launches::Graph {
@@ -223,6 +223,10 @@ pub(crate) fn prepared(
     problem: &Rc<Chain>,
     launching: Launches,
 ) -> Result<Prepared> {
+    use Launches::{PartlyOnCpu, ReadBack};
+    if [PartlyOnCpu, ReadBack].contains(&launching) {
+        return Err(format!("a chain is not launched {launching:?}").into());
+    }
     let mut work = Prepared::new(gpu)?;
     let n = problem.x.len() as u64;
     let x = work.upload(&problem.x)?;

@@ -133,6 +133,9 @@ pub fn pipeline(
     problem: &Rc<Pipeline>,
     launching: Launches,
 ) -> Result<Box<dyn Routine>> {
+    if launching == Launches::Fused {
+        return Err("the steps of the pipeline are not fused".into());
+    }
     let mut work = Prepared::new(gpu)?;
     let n = problem.x.len();
     let function = gpu.function(&HOST_SYNC, "step")?;

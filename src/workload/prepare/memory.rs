@@ -78,6 +78,7 @@ impl<T> Host<T> {
 pub struct Memory {
     /// No other has this number.
     number: u64,
+    /// Never exchanged, like the stream: what was allocated goes back on it.
     pub(crate) gpu: Rc<Gpu>,
     /// Where it is written and read beside the steps.
     pub(crate) stream: Arc<CudaStream>,

@@ -47,4 +47,5 @@ fn a_sum_whose_terms_cancel_is_judged_by_its_condition() {
     assert!((in_chains - 0.75).abs() > 0.01, "{in_chains}");
     assert!(sum.check(LONGEST, &[in_chains]).passed());
     assert!(!sum.check(1, &[100.0 * in_chains + 1e6]).passed());
+    assert!(!sum.check(LONGEST, &[f32::NAN]).passed());
 }

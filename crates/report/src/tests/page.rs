@@ -250,7 +250,7 @@ fn names_from_files_stay_text() {
     let dir = folder();
     let mut results = measured(&["matmul"]);
     let gpu = &mut newest(&mut results).environment.gpu;
-    gpu.as_mut().unwrap().name = "<img src=x>".into();
+    gpu.as_mut().unwrap().name = "<img src=x id=gpu>".into();
     for run in &mut results.runs {
         run.confirmations.clear();
     }
@@ -268,8 +268,21 @@ fn names_from_files_stay_text() {
     let map = fs::read_to_string(dir.path().join("index.html")).unwrap();
     holds(section(&map, "map"), &["&gt;&lt;img src=x"]);
     let pages = written.pages();
-    for name in ["&lt;img", "&lt;/script&gt;&lt;img", "&quot;&gt;&lt;img"] {
-        holds(&pages, &[&format!("{name} src=x")]);
+    for name in [
+        "&lt;img src=x id=gpu",
+        "&lt;/script&gt;&lt;img src=x",
+        "&quot;&gt;&lt;img src=x",
+    ] {
+        holds(&pages, &[name]);
+    }
+    // Scripts put the names into the page as text.
+    for parser in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+    ] {
+        assert!(!pages.contains(parser), "{parser}");
     }
     // A script ends where it does for a browser, and what follows is the page.
     let ends = |part: &'_ str| part.find("</script>").unwrap_or(0);

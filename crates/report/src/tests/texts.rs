@@ -48,17 +48,14 @@ fn markdown(machines: &[Machine]) -> String {
                     continue;
                 }
             };
-            let commit = || {
-                let run = &m.machine.runs[0].0;
-                let commit = run.environment.commit.as_deref();
-                commit.map_or("unknown", |commit| &commit[..8]).to_owned()
-            };
+            let commit = m.machine.runs[0].0.environment.commit.as_deref();
+            let commit = commit.map_or("unknown", |commit| &commit[..8]);
             let set = size_set(m.machine);
             let other = match m.machine.hardware() {
                 _ if std::ptr::eq(first, m.machine) => String::new(),
-                other if other != first.hardware() => format!("; {other}, {set}"),
-                _ if set != size_set(first) => format!("; {set}"),
-                _ => format!("; commit {}", commit()),
+                other if other != first.hardware() => format!("; {other}, {set}, commit {commit}"),
+                _ if set != size_set(first) => format!("; {set}, commit {commit}"),
+                _ => format!("; commit {commit}"),
             };
             // The figure has the sizes already.
             let mut rows: Vec<String> = Vec::new();

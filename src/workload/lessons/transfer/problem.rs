@@ -20,6 +20,7 @@ const OF_A_THREAD: usize = 1 << 18;
 
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
+    /// Never shortened: copies rely on its length.
     pub(crate) pattern: Vec<u8>,
 }
 

@@ -364,6 +364,21 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_too_few_processes_measured_is_left_out() {
+        let all = (0..4).flat_map(|process| SIZES.map(|size| (process, size)));
+        let all = all.filter(|(process, size)| *size != 112 || *process == 0);
+        let all = all.chain([(3, 400), (2, 400)]);
+        let times: Vec<Time> = all
+            .flat_map(|(process, size)| similar(process, size))
+            .collect();
+        let answer = of_times(&times).remove(0);
+        let crossing = answer.crossing.as_ref().unwrap();
+        assert_eq!((crossing.processes, crossing.range), (4, (64.0, 200.0)));
+        let left_out = [(112, LeftOut::Once), (400, LeftOut::FewProcesses)];
+        assert_eq!(answer.left_out, left_out);
+    }
+
+    #[test]
     fn processes_of_one_side_each_are_paired() {
         let mut times: Vec<Time> = (0..4).flat_map(|process| similar(process, 64)).collect();
         times.extend((4..6).map(|process| similar(process, 64)[0].clone()));

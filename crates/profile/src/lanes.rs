@@ -232,7 +232,7 @@ impl At {
 }
 
 /// Gives each span a row. Spans at the same time need several rows; ranges of one thread lie within
-/// each other. Rows of the same name are numbered.
+/// each other. Streams of the same number name their contexts, and rows of the same name are numbered.
 fn rows(mut bars: Vec<Bar>) -> Vec<Row> {
     bars.sort_by_key(|bar| (bar.start, Reverse(bar.end)));
     let mut lanes: BTreeMap<At, Vec<Vec<Bar>>> = BTreeMap::new();
@@ -245,12 +245,20 @@ fn rows(mut bars: Vec<Bar>) -> Vec<Row> {
             None => rows.push(vec![bar]),
         }
     }
+    let places: Vec<At> = lanes.keys().cloned().collect();
+    let occurs_twice = |at: &At| {
+        let same = |place: &&At| (place.device, &place.name) == (at.device, &at.name);
+        places.iter().filter(same).count() > 1
+    };
     let mut numbered: Vec<Row> = Vec::new();
     let mut number = 1;
-    for (at, bars) in lanes
+    for (mut at, bars) in lanes
         .into_iter()
         .flat_map(|(at, rows)| rows.into_iter().map(move |r| (at.clone(), r)))
     {
+        if bars[0].kind == Some(LaneKind::Kernels) && occurs_twice(&at) {
+            at.name = format!("{}, context {}", at.name, at.owner);
+        }
         let is_next = (numbered.last())
             .is_some_and(|row| (row.at.device, &row.at.name) == (at.device, &at.name));
         number = if is_next { number + 1 } else { 1 };
@@ -299,6 +307,20 @@ mod tests {
 
     #[test]
     fn lanes_stand_in_order_and_their_spans_do_not_overlap() {
+        let of_context = |context| WorkRecord {
+            context,
+            ..work(kernel("k"), 0, 9, 0)
+        };
+        let three = [1, 1, 2].map(|context| on_device(&of_context(context)));
+        let names: Vec<_> = rows(three.into()).into_iter().map(|row| row.name).collect();
+        assert_eq!(
+            names,
+            [
+                "stream 7, context 1",
+                "stream 7, context 1 (2)",
+                "stream 7, context 2"
+            ]
+        );
         let timeline = timeline(&recording());
         assert_eq!(timeline.length_ns, 210.0);
         let lanes: Vec<_> = (timeline.lanes.iter())

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_void};
 use crate::call::{Library, get};
 use crate::effects::Effect;
 use crate::fault::Fault;
+use crate::log;
 use crate::memory::Memory;
 use crate::objects::Used;
 use crate::state::{Outcome, State};
@@ -125,26 +126,31 @@ impl Product {
     /// Checks the product, logs it and puts it into `stream`. When it runs, its memory must still
     /// exist.
     pub(crate) fn enqueue(self, state: &mut State, stream: u64) -> Outcome {
-        let [_, beta] = self.scalars.map(|scalar| match self.compute {
+        let [alpha, beta] = self.scalars.map(|scalar| match self.compute {
             DOUBLE => get(scalar.cast::<f64>()),
             single if SINGLE.contains(&single) => get(scalar.cast::<f32>()).map(f64::from),
             other => Err(Fault::unknown("compute type", other)),
         });
+        // A null alpha is a fault, too.
+        let (_, beta) = (alpha?, beta?);
         let mut used = self.check()?;
         let [a, b, c, d] = &self.matrices;
         // C is read only then, and may lie where D does.
-        if beta? == 0.0 || c.address == d.address {
+        if beta == 0.0 || c.address == d.address {
             used.pop();
         }
         used.extend(self.beside.iter().cloned());
         let (memory, batch) = (&state.memory, self.batch);
         Self::check_memory(memory, &used)?;
         let ((m, n), (_, k)) = (d.shape(), a.shape());
-        let [a, b, d] = [a, b, d].map(|matrix| memory.name_of(matrix.address));
-        let text = format!(
-            "{} {m} x {n} x {k}, {batch} times: {d} = {a} {b}",
-            self.function
-        );
+        let mut text = String::new();
+        if log::enabled() {
+            let [a, b, d] = [a, b, d].map(|matrix| memory.name_of(matrix.address));
+            text = format!(
+                "{} {m} x {n} x {k}, {batch} times: {d} = {a} {b}",
+                self.function
+            );
+        }
         let effect = Effect::Operations(2.0 * (m * n * k * batch) as f64);
         state.launch(stream, effect, used, |on| format!("{text} on {on}"))
     }

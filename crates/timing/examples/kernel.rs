@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         group.bench_function(BenchmarkId::new("cold", n), |b| {
             b.iter_cold(&time, &mut launch);
         });
+        group.throughput(Throughput::Elements(20 * n));
         let mut twenty = || (0..20).try_for_each(|_| launch());
         // What a loop takes that launches them, and what a caller waits who needs the result.
         group.bench_function(BenchmarkId::new("twenty-eager", n), |b| {

@@ -434,11 +434,11 @@ fn work_outside_of_the_window_is_named() -> TestResult {
     Ok(())
 }
 
-/// Records make a launch behind the gate and a node of a graph up to 0.5 µs longer, and a kernel reads up to 0.8 µs longer
+/// Records make a launch behind the gate and a node of a graph up to 0.4 µs longer, and a kernel reads up to 0.8 µs longer
 /// than behind the gate. What they cost the host is printed. On an H200: 0.26, 0.3 and 0.4 to 0.6 µs.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn records_lengthen_a_launch_by_half_a_microsecond_at_most() -> TestResult {
+fn records_lengthen_a_launch_by_400_ns_at_most() -> TestResult {
     const N: u64 = 400;
     let bench = Opened::new()?;
     let (time, spin, empty) = (
@@ -464,7 +464,10 @@ fn records_lengthen_a_launch_by_half_a_microsecond_at_most() -> TestResult {
         let kernels = (N * nodes) as f64;
         let [without, more] = [without, recorded - without].map(|ns| ns / kernels);
         println!("{clock}, {nodes} kernels: {without:.0} ns each, recorded {more:+.0} ns");
-        assert!(clock != gated || more.abs() <= 500.0, "{more}");
+        assert!(
+            clock != gated || more.abs() <= 400.0,
+            "{clock}, {nodes} kernels: recorded {more:+.0} ns each"
+        );
     }
     let gated_ns = |routine: &dyn Fn() -> Result<(), CudaError>| {
         middle(9, || time.measure_launches(gated, N, 1, routine)).map(|ns| ns / N as f64)
@@ -472,7 +475,10 @@ fn records_lengthen_a_launch_by_half_a_microsecond_at_most() -> TestResult {
     let known = gated_ns(&spin)? - gated_ns(&empty)?;
     let busy = time.measure_activity(N, &spin)?.busy_ns as f64 / N as f64;
     println!("a kernel: {known:.0} ns behind the gate, {busy:.0} ns busy");
-    assert!((-500.0..800.0).contains(&(busy - known)), "{busy}");
+    assert!(
+        (-500.0..800.0).contains(&(busy - known)),
+        "a kernel: {known:.0} ns on {gated}, {busy:.0} ns busy"
+    );
     let begun = Instant::now();
     (0..10).try_for_each(|_| time.measure_activity(1, &spin).map(drop))?;
     println!("a sample of one iteration takes {:?}", begun.elapsed() / 10);

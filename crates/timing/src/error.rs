@@ -88,7 +88,7 @@ pub enum TimingError {
          stream wait for an event behind it, or call CudaTime::ignore_other_streams if it is no part of the benchmark"
     )]
     WorkElsewhere {
-        /// Which kernels ran outside of the timed window, or how long a device worked after it.
+        /// Which work was outside of the timed window, or how long a device worked after it.
         work: String,
     },
     /// The work of the routine cannot be captured in a CUDA graph.

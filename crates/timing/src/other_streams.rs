@@ -126,10 +126,6 @@ impl CudaTime {
         if !self.works_alone() {
             return Ok(None);
         }
-        #[cfg(feature = "profiler")]
-        if self.is_recorded() {
-            return Ok(None);
-        }
         let waits = self.waits()?;
         let mut after_ns = waits.iter().sum::<Duration>().as_nanos() as f64;
         let mut idle = Vec::new();

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use cudarc::driver::result;
 
-use super::library::Cupti;
 use super::on_device::OnDevice;
 use super::recorder::{Stop, activity, check};
 use super::records::{KINDS, WORK};
@@ -96,13 +95,7 @@ impl CudaTime {
         Ok(recorded)
     }
 
-    /// Whether records tell exactly which work is elsewhere, as they do while a benchmark is profiled or tested.
-    pub(crate) fn is_recorded(&self) -> bool {
-        let is_tested = self.inner.criterion.benchmarks.is_tested.get();
-        (is_tested || self.is_profiling()) && Cupti::get().is_ok()
-    }
-
-    /// Requires that an iteration has no work outside of its timed window, where CUPTI can tell.
+    /// Requires that one iteration by itself has no work outside of its timed window, where CUPTI can tell.
     pub(crate) fn require_work_within(
         &self,
         clock: Clock,

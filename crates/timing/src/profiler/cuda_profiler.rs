@@ -163,7 +163,6 @@ impl CudaTime {
             expected_ns,
             launches: sample.iteration.launches(),
             cold: sample.clock == Clock::EventsCold,
-            alone: self.works_alone(),
         };
         let mut bench = OnDevice::new(self, &KINDS, sample.clock, routine)?;
         let recording = record(&mut bench, &plan)?;

@@ -13,7 +13,7 @@ use super::records::{DRIVER, Record, read};
 use crate::cuda_time::CudaTime;
 use crate::device::{ClockedDevice, Routine};
 use crate::error::TimingError;
-use crate::prepared_launch::bind;
+use crate::prepared_launch::{bind, synchronize_context};
 use crate::sequence;
 use crossover_profile::name;
 use crossover_profile::recording::{CallRecord, RangeRecord, Raw};
@@ -122,7 +122,7 @@ impl Bench for OnDevice<'_> {
         (self.routine)().map_err(Stop::Benchmark)
     }
 
-    fn run_marked(&mut self) -> Result<(), Stop> {
+    fn run_marked(&mut self) -> Result<bool, Stop> {
         let (cupti, device, routine) = (self.cupti, self.device, &mut self.routine);
         let empty = device.gate.borrow().empty();
         let mark = || {
@@ -134,13 +134,17 @@ impl Bench for OnDevice<'_> {
             cupti.pop();
             launched
         };
+        let has_gate = device.gate.borrow().off().is_none();
+        let is_held = has_gate && matches!(self.clock, Clock::EventsGated | Clock::EventsCold);
         let mut marked = || {
             mark()?;
+            if !is_held {
+                // The routine's first work on another stream could begin before the mark.
+                synchronize_context(&device.context)?;
+            }
             routine()?;
             Ok(mark()?)
         };
-        let has_gate = device.gate.borrow().off().is_none();
-        let is_held = has_gate && matches!(self.clock, Clock::EventsGated | Clock::EventsCold);
         let window = device.window(&mut marked).map_err(TimingError::from);
         let ran = window.and_then(|mut window| {
             window.is_trial = true;
@@ -151,8 +155,9 @@ impl Bench for OnDevice<'_> {
             }
         });
         match ran {
-            // The routine waits for its work, or for room in the queue.
-            Ok(_) | Err(TimingError::GateTimeout) => Ok(()),
+            Ok(_) => Ok(true),
+            // The routine waits for its work, or for room in the queue: its clock has no gate then.
+            Err(TimingError::GateTimeout) => Ok(false),
             Err(error) => Err(Stop::Benchmark(error)),
         }
     }

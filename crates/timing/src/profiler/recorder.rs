@@ -23,6 +23,9 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// Two iterations in a row must have as many kernels, within so many, before an [`activity`] begins.
 const WARM_UP: u32 = 50;
 
+/// Pieces of work that an error names.
+const NAMED: usize = 5;
+
 /// The number of the range of the marks at both ends of a window.
 pub(super) const MARKS: u64 = u64::MAX;
 
@@ -45,8 +48,9 @@ impl From<NoProfile> for Stop {
 pub(super) trait Bench {
     /// Enqueues one iteration.
     fn run(&mut self) -> Result<(), Stop>;
-    /// Runs one iteration as its clock does, between two [marks](MARKS).
-    fn run_marked(&mut self) -> Result<(), Stop>;
+    /// Runs one iteration between two [marks](MARKS), behind the gate where its clock has one. Returns whether it could
+    /// be held there.
+    fn run_marked(&mut self) -> Result<bool, Stop>;
     /// Waits until the device is idle.
     fn synchronize(&mut self) -> Result<(), Stop>;
     /// Evicts the L2 cache.
@@ -72,8 +76,6 @@ pub(super) struct RecordingPlan {
     pub(super) launches: u32,
     /// Each iteration starts from an idle device and an evicted L2 cache.
     pub(super) cold: bool,
-    /// Work outside of the timed window is an error.
-    pub(super) alone: bool,
 }
 
 /// Records a benchmark: some iterations without recording, so that its cost is known; single
@@ -137,26 +139,24 @@ fn begin(bench: &mut impl Bench) -> Result<(), Stop> {
 
 /// Requires that an iteration has no work outside of its window.
 pub(super) fn check(bench: &mut impl Bench) -> Result<(), Stop> {
-    let checked = stopped(bench, |bench| {
+    let (names, _) = stopped(bench, |bench| {
         begin(bench)?;
-        require_alone(bench)
-    });
-    checked.map(drop)
-}
-
-/// [`check`] while recording.
-fn require_alone(bench: &mut impl Bench) -> Result<(), Stop> {
-    bench.run_marked()?;
-    bench.synchronize()?;
-    let raw = bench.collect()?;
-    let outside = raw.outside(MARKS).into_iter();
-    let names: BTreeSet<String> = outside.map(|record| record.work.to_string()).collect();
+        let is_held = bench.run_marked()?;
+        bench.synchronize()?;
+        let raw = bench.collect()?;
+        let outside = raw.outside(MARKS).into_iter().filter(|_| is_held);
+        let names = outside.map(|record| record.work.to_string());
+        Ok(names.collect::<BTreeSet<_>>())
+    })?;
     if names.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = names.into_iter().collect();
-    let names = names.join(", ");
-    let work = format!("{names} began before the timed window or ended after it");
+    let shown: Vec<&str> = names.iter().map(String::as_str).take(NAMED).collect();
+    let mut work = shown.join(", ");
+    if names.len() > NAMED {
+        work += &format!(" and {} more", names.len() - NAMED);
+    }
+    work += " of one iteration by itself began before the timed window or ended after it";
     Err(Stop::Benchmark(TimingError::WorkElsewhere { work }))
 }
 
@@ -193,9 +193,6 @@ fn recorded(bench: &mut impl Bench, plan: &RecordingPlan) -> Result<Recording, S
     }
     raw.append(bench.collect()?);
     let of_each = (raw.work.len() / singles.len()) as u64;
-    if plan.alone {
-        require_alone(bench)?;
-    }
     let count = iterations(plan, ns, of_each.max(plan.launches.into()));
     let steady = several(bench, count, plan.cold)?;
     raw.append(bench.collect()?);
@@ -267,6 +264,12 @@ mod tests {
         steps: Vec<&'static str>,
         fail_at: Option<usize>,
         correlation: u32,
+        /// A kernel of an iteration between marks is on another stream, and ends after the window.
+        is_beside: bool,
+        /// The gate opened before such an iteration was enqueued.
+        is_late: bool,
+        /// A record has no time.
+        is_untimed: bool,
         /// Its iterations are the host's alone.
         is_on_host: bool,
         /// Further kernels of the next iteration; each iteration has one less.
@@ -308,8 +311,19 @@ mod tests {
             }
             Ok(())
         }
-        fn run_marked(&mut self) -> Result<(), Stop> {
-            self.run()
+        fn run_marked(&mut self) -> Result<bool, Stop> {
+            self.run()?;
+            // The last kernel is on another stream, and the marks are before it.
+            if let (true, Some(beside)) = (self.is_beside, self.recorded.work.last_mut()) {
+                beside.stream += 1;
+                let end = beside.start;
+                for (start, correlation) in [(0, 1_001), (end - 1, 1_002)] {
+                    let mark = work(kernel("mark"), start, start + 1, correlation);
+                    self.recorded.work.push(mark);
+                    self.recorded.in_range.push((correlation, MARKS));
+                }
+            }
+            Ok(!self.is_late)
         }
         fn synchronize(&mut self) -> Result<(), Stop> {
             self.step("synchronize")?;
@@ -339,6 +353,7 @@ mod tests {
         fn collect(&mut self) -> Result<Raw, Stop> {
             assert!(self.now >= self.busy_until, "collected from a busy device");
             self.step("collect")?;
+            self.recorded.untimed = u64::from(self.is_untimed);
             Ok(std::mem::take(&mut self.recorded))
         }
         fn stop(&mut self) -> Vec<RangeRecord> {
@@ -354,7 +369,6 @@ mod tests {
             expected_ns: 2_000.0,
             launches: 2,
             cold: false,
-            alone: true,
         }
     }
 
@@ -372,8 +386,8 @@ mod tests {
         for single in &recording.singles {
             assert_eq!(recording.part(single).work.len(), 2);
         }
-        // 50 iterations without recording, 1 to settle, 5 single ones, 1 between marks, the window.
-        assert_eq!(bench.count("run"), 50 + 1 + 5 + 1 + 49);
+        // 50 iterations without recording, 1 to settle, 5 single ones, the window.
+        assert_eq!(bench.count("run"), 50 + 1 + 5 + 49);
         assert!(
             (recording.unrecorded_ns - 2_001.1).abs() < 0.01,
             "{}",
@@ -431,7 +445,6 @@ mod tests {
         let mut bench = Fake::default();
         let cold = RecordingPlan {
             cold: true,
-            alone: false,
             ..plan(40_000)
         };
         let recording = record(&mut bench, &cold).unwrap();
@@ -464,6 +477,36 @@ mod tests {
             ..Fake::default()
         };
         assert!(!activity(&mut tunes, 3).unwrap().is_steady);
+    }
+
+    #[test]
+    fn work_of_one_iteration_outside_of_its_window_is_named() {
+        for (is_beside, is_late, is_untimed) in [
+            (true, false, false),
+            (false, false, false),
+            (true, true, false),
+            (true, false, true),
+        ] {
+            let mut bench = Fake {
+                is_beside,
+                is_late,
+                is_untimed,
+                ..Fake::default()
+            };
+            let error = match check(&mut bench) {
+                Err(Stop::Benchmark(error)) => error.to_string(),
+                checked => {
+                    checked.unwrap();
+                    assert!(!is_beside || is_late || is_untimed);
+                    continue;
+                }
+            };
+            assert!(
+                error.starts_with("k of one iteration by itself began"),
+                "{error}"
+            );
+            assert_eq!([is_beside, is_late, is_untimed], [true, false, false]);
+        }
     }
 
     #[test]

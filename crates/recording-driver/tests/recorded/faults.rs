@@ -221,7 +221,7 @@ const SELECTED: &str = "\
 cuInit:1:46 | 1 | cuInit failed: CUDA_ERROR_DEVICE_UNAVAILABLE | error: the selected GPU
 cuMemAllocAsync:1:2 | 1 | FAILED matmul_skinny/gpu/cublas-cold/64: | cuMemAllocAsync failed: CUDA_ERROR_OUT_OF_MEMORY | GiB of device memory are free: end the process that holds the rest
 cuLaunchKernel:1500:719 | 1 | FAILED matmul_skinny/gpu/cublas-cold/64: cuLaunchKernel failed: CUDA_ERROR_LAUNCH_FAILED | LOST
-cuStreamSynchronize:20:999 | 1 | cuStreamSynchronize failed: CUDA_ERROR_UNKNOWN
+cuStreamSynchronize:20+:999 | 1 | cuStreamSynchronize failed: CUDA_ERROR_UNKNOWN
 cuEventSynchronize:8:600 | 1 | cuEventSynchronize failed: CUDA_ERROR_NOT_READY
 cuMemFreeAsync:41:999 | 1 | FAILED memory/gpu/reuse/4096: an earlier CUDA call failed: CUDA_ERROR_UNKNOWN
 cublasSgemm_v2:1:719 | 1 | FAILED matmul_skinny/gpu/cublas-cold/64: cuBLAS failed: CUBLAS_STATUS_EXECUTION_FAILED

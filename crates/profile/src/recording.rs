@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::intervals::Interval;
 use super::report::Work;
 
+/// Work on other streams may end so late, as in the wait behind a sample: it may be for the next iteration.
+const LATE_NS: u64 = 20_000;
 /// Much more than the clocks of two devices disagree by in the records.
 const OTHER_DEVICE_NS: u64 = 200_000;
 
@@ -51,7 +53,7 @@ impl Raw {
     }
 
     /// The work outside of the window between two marks, the pieces of work of range `marks`: it starts before the first
-    /// one or ends after the second one. Work on their own stream is in order, and that of another device may begin early
+    /// one or ends long after the second one. Work on their own stream is in order, and that of another device may begin early
     /// to wait for its peers. If a record is missing there is none, because the rest does not tell.
     pub fn outside(&self, marks: u64) -> Vec<&WorkRecord> {
         let of_marks =
@@ -69,7 +71,7 @@ impl Raw {
         work.retain(|record| {
             if record.device == closing.device {
                 record.place() != closing.place()
-                    && (record.start < opening.start || record.end > closing.end)
+                    && (record.start < opening.start || record.end > closing.end + LATE_NS)
             } else {
                 record.end > closing.end + OTHER_DEVICE_NS
             }
@@ -449,9 +451,9 @@ mod tests {
             work(kernel("k"), 0, 5 * far, 9),
             mark(far + 10, 1),
             // The device of the marks, and another one.
-            beside(0, far + 10, 2 * far + 10),
+            beside(0, far + 10, 2 * far + 10 + LATE_NS),
             beside(0, far + 9, far + 50),
-            beside(0, far + 50, 2 * far + 11),
+            beside(0, far + 50, 2 * far + 11 + LATE_NS),
             beside(1, 9, 3 * far + 10),
             beside(1, far, 3 * far + 11),
         ];

@@ -159,13 +159,13 @@ impl CudaTime {
             let plainly = |routine: Routine<'_>| self.measure_plainly(sample, routine);
             return self.measure_in_session(sample, routine, plainly);
         }
+        #[cfg(feature = "profiler")]
+        let is_tested = self.inner.criterion.benchmarks.is_tested.take();
         let measured = self.measure_plainly(sample, &mut *routine);
         // Records name work that the wait behind a sample found, too.
         #[cfg(feature = "profiler")]
-        if self.inner.criterion.benchmarks.is_tested.take()
-            && matches!(measured, Ok(_) | Err(TimingError::WorkElsewhere { .. }))
-        {
-            self.require_work_within(sample.clock, routine)?;
+        if is_tested && matches!(measured, Ok(_) | Err(TimingError::WorkElsewhere { .. })) {
+            self.require_work_within(sample, routine)?;
         }
         measured
     }

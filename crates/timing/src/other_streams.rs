@@ -39,7 +39,7 @@ impl CudaTime {
     /// for longer than 20 µs and 2 % of the sample, the sample is repeated, and the third time is a
     /// [`TimingError::WorkElsewhere`].
     ///
-    /// Work that ends before the sample does is not detected: with 2 µs on another stream in each
+    /// But under `--test` with the feature `profiler`, work that ends before the sample does is not detected: with 2 µs on another stream in each
     /// iteration, the launches take longer. Nor is work in contexts that are not primary
     /// (`cuCtxCreate`), or of other processes.
     ///

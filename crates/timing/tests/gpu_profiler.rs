@@ -411,7 +411,7 @@ fn work_outside_of_the_window_is_named() -> TestResult {
         println!("(skipped: without --test nothing looks)");
         return Ok(());
     }
-    let bench = Opened::new()?;
+    let (bench, root) = (Opened::new()?, tempfile::tempdir()?);
     let other = bench.stream.context().new_stream()?;
     let (short, own) = (spins(&other, 3_000)?, spins(&bench.stream, 30_000)?);
     let long = spins(&other, 300_000)?;
@@ -420,12 +420,16 @@ fn work_outside_of_the_window_is_named() -> TestResult {
             let run = AssertUnwindSafe(|| {
                 Criterion::default()
                     .with_measurement(bench.time.clone())
+                    .output_directory(root.path())
                     .without_plots()
+                    .sample_size(10)
+                    .nresamples(1_001)
                     .warm_up_time(Duration::from_millis(1))
-                    .bench_function("known", |b| b.iter_on(&bench.time, clock, 2, routine));
+                    .measurement_time(Duration::from_millis(5))
+                    .bench_function("known", |b| b.iter_on(&bench.time, clock, 16, routine));
             });
-            let error = catch_unwind(run).err()?.downcast::<String>().ok()?;
-            Some(*error)
+            let panic = catch_unwind(run).err()?;
+            Some(*panic.downcast::<String>().expect("a sentence"))
         };
         let joined = || -> Result<(), BoxError> {
             other.join(&bench.stream)?;

@@ -47,7 +47,7 @@ pub(crate) fn the_launcher_calls_each_executable_as_cargo_would() {
         CRITERION_HOME=/elsewhere bench | bench in /elsewhere: --bench
         ",
     ) {
-        let prints = prints.replace("ARGUMENTS", "--include-ignored --test-threads=1");
+        let prints = prints.replace("ARGUMENTS", "--include-ignored --test-threads=1 --test");
         let prints = prints
             .replace("HOME:", &format!("{home}:"))
             .replace(", ", "\n");

@@ -290,7 +290,7 @@ fn activity_refused(on: On) -> Result<(), BoxError> {
     on.is_known(&on.time)
 }
 
-/// Under `--test` and `--profile-time`, records name the work outside of the timed window, which no wait has to show.
+/// Under `--test`, records name the work outside of the timed window, which no wait has to show.
 fn activity_within(on: On) -> Result<(), BoxError> {
     // SAFETY: no other thread of this process reads or writes the environment.
     unsafe { std::env::remove_var("RECORDING_DRIVER_WAITS") };

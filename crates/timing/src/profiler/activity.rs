@@ -11,7 +11,7 @@ use super::records::{KINDS, WORK};
 use crate::absence::Absence;
 use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
-use crate::device::Routine;
+use crate::device::{Routine, Sample};
 use crate::error::{BoxError, TimingError};
 use crate::gate::GateMode;
 use crate::probe::own_stream;
@@ -33,7 +33,7 @@ impl CudaTime {
         Ok(Self::on_stream(&own_stream(ordinal)?, GateMode::Off)?)
     }
 
-    /// Has [`measure_activity`](Self::measure_activity) and profiles wait by `wait` for the work of a library that launches
+    /// Has [`measure_activity`](Self::measure_activity), profiles and `--test` wait by `wait` for the work of a library that launches
     /// it from a thread of its own. It must return only when all that was asked for is done on the devices, and must not
     /// keep a clone of this clock, which would then never end.
     ///
@@ -98,16 +98,29 @@ impl CudaTime {
     /// Requires that one iteration by itself has no work outside of its timed window, where CUPTI can tell.
     pub(crate) fn require_work_within(
         &self,
-        clock: Clock,
+        sample: Sample,
         routine: Routine<'_>,
     ) -> Result<(), TimingError> {
-        let bench = OnDevice::new(self, &KINDS, clock, routine);
-        match bench.ok().filter(|_| self.works_alone()) {
-            Some(mut bench) => match check(&mut bench) {
-                Err(Stop::Benchmark(error)) => Err(error),
-                _ => Ok(()),
-            },
-            None => Ok(()),
+        let Some(device) = self.device().filter(|_| self.works_alone()) else {
+            return Ok(());
+        };
+        let launches = sample.iteration.launches();
+        let clock = match sample.clock {
+            // More launches than fit behind the gate are timed without it.
+            Clock::EventsCold
+                if self.gate_off_reason().is_none()
+                    && device.gate.borrow_mut().batch(launches)? == 0 =>
+            {
+                Clock::Events
+            }
+            clock => clock,
+        };
+        let Ok(mut bench) = OnDevice::new(self, &KINDS, clock, routine) else {
+            return Ok(());
+        };
+        match check(&mut bench) {
+            Err(Stop::Benchmark(error)) => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -156,7 +156,7 @@ impl Bench for OnDevice<'_> {
         });
         match ran {
             Ok(_) => Ok(true),
-            // The routine waits for its work, or for room in the queue: its clock has no gate then.
+            // The routine waits for its work, or for room in the queue.
             Err(TimingError::GateTimeout) => Ok(false),
             Err(error) => Err(Stop::Benchmark(error)),
         }

@@ -48,8 +48,8 @@ impl From<NoProfile> for Stop {
 pub(super) trait Bench {
     /// Enqueues one iteration.
     fn run(&mut self) -> Result<(), Stop>;
-    /// Runs one iteration between two [marks](MARKS), behind the gate where its clock has one. Returns whether it could
-    /// be held there.
+    /// Runs one iteration between two [marks](MARKS), behind the gate where its clock has one. Returns `false` if
+    /// the gate could not hold it.
     fn run_marked(&mut self) -> Result<bool, Stop>;
     /// Waits until the device is idle.
     fn synchronize(&mut self) -> Result<(), Stop>;
@@ -264,7 +264,7 @@ mod tests {
         steps: Vec<&'static str>,
         fail_at: Option<usize>,
         correlation: u32,
-        /// A kernel of an iteration between marks is on another stream, and ends after the window.
+        /// A kernel of an iteration between marks is on another stream, and begins before the window.
         is_beside: bool,
         /// The gate opened before such an iteration was enqueued.
         is_late: bool,
@@ -313,11 +313,11 @@ mod tests {
         }
         fn run_marked(&mut self) -> Result<bool, Stop> {
             self.run()?;
-            // The last kernel is on another stream, and the marks are before it.
+            // The last kernel is on another stream, and begins before the marks.
             if let (true, Some(beside)) = (self.is_beside, self.recorded.work.last_mut()) {
                 beside.stream += 1;
-                let end = beside.start;
-                for (start, correlation) in [(0, 1_001), (end - 1, 1_002)] {
+                let (start, end) = (beside.start, beside.end);
+                for (start, correlation) in [(start + 1, 1_001), (end, 1_002)] {
                     let mark = work(kernel("mark"), start, start + 1, correlation);
                     self.recorded.work.push(mark);
                     self.recorded.in_range.push((correlation, MARKS));

@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         group.throughput(Throughput::Elements(20 * n));
         let mut twenty = || (0..20).try_for_each(|_| launch());
-        // What a loop takes that launches them, and what a caller waits who needs the result.
+        // The time of a loop that launches them, and the wait of a caller who needs the result.
         group.bench_function(BenchmarkId::new("twenty-eager", n), |b| {
             b.iter(|| twenty().expect("the kernels launch"));
         });

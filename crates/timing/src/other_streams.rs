@@ -39,9 +39,10 @@ impl CudaTime {
     /// for longer than 20 µs and 2 % of the sample, the sample is repeated, and the third time is a
     /// [`TimingError::WorkElsewhere`].
     ///
-    /// But under `--test` with the feature `profiler`, work that ends before the sample does is not detected: with 2 µs on another stream in each
-    /// iteration, the launches take longer. Nor is work in contexts that are not primary
-    /// (`cuCtxCreate`), or of other processes.
+    /// This wait does not detect work that ends before the sample does (with 2 µs on another stream in each
+    /// iteration, the launches take longer), work in contexts that are not primary (`cuCtxCreate`), or work of
+    /// other processes. Under `--test` with the feature `profiler`, CUPTI's records of an iteration show the
+    /// first two.
     ///
     /// Ignore other streams if other threads of the process use a device on purpose, or if another
     /// library works in the background beside a stream of

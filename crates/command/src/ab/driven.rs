@@ -73,7 +73,7 @@ impl Driven {
         instructions: Instructions,
         limit: Duration,
     ) -> Result<Self, ChildError> {
-        let mut this = Self {
+        let mut side = Self {
             commands: commands.into_iter(),
             child: None,
             ahead: Vec::new(),
@@ -84,8 +84,8 @@ impl Driven {
             instructions,
             limit,
         };
-        this.arrive()?;
-        Ok(this)
+        side.arrive()?;
+        Ok(side)
     }
 
     /// Lets it run until it stands still again.

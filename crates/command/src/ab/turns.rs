@@ -356,12 +356,12 @@ mod tests {
 
     /// The turns of two sides, each of which is this executable.
     fn turns<'a>(copies: &'a Copies, bench_args: &'a [String]) -> Turns<'a> {
-        let this = || vec![Executable::of_bundle(std::env::current_exe().unwrap())];
+        let one = || vec![Executable::of_bundle(std::env::current_exe().unwrap())];
         Turns {
             bench_args,
             copies,
             built: [Vec::new(), Vec::new()],
-            executables: [this(), this()],
+            executables: [one(), one()],
             verified: [None, None],
             choices: Default::default(),
         }

@@ -138,30 +138,30 @@ struct Results {
 
 impl Results {
     fn new() -> Self {
-        let mut this = Self {
+        let mut results = Self {
             dir: TempDir::new().unwrap(),
             files: BTreeSet::new(),
             benchmarks: 0,
         };
-        h200::unpack(&this.root());
+        h200::unpack(&results.root());
         plant_profile(
-            &this.root(),
+            &results.root(),
             &recorded("matmul_batched/gpu/cublas-eager/64"),
         );
-        let out = this.file("out");
-        let report = report::read(&this.root(), &out, &Options::default()).unwrap();
-        write::write(&report, &this.root(), &out).unwrap();
+        let out = results.file("out");
+        let report = report::read(&results.root(), &out, &Options::default()).unwrap();
+        write::write(&report, &results.root(), &out).unwrap();
         let mut record = Vec::new();
         let packed = fs::File::open(out.join(BESIDE_THE_PAGE)).unwrap();
         std::io::copy(&mut flate2::read::GzDecoder::new(packed), &mut record).unwrap();
-        fs::write(this.file("record.json"), record).unwrap();
-        fs::rename(out.join("thresholds.json"), this.file("thresholds.json")).unwrap();
+        fs::write(results.file("record.json"), record).unwrap();
+        fs::rename(out.join("thresholds.json"), results.file("thresholds.json")).unwrap();
         fs::remove_dir_all(&out).unwrap();
-        this.files = this.tree();
-        let read = MachineResults::read(&this.root(), "here", false);
+        results.files = results.tree();
+        let read = MachineResults::read(&results.root(), "here", false);
         assert_eq!(read.problems, []);
-        this.benchmarks = read.benchmarks().count();
-        this
+        results.benchmarks = read.benchmarks().count();
+        results
     }
 
     /// A file or folder beside the results.

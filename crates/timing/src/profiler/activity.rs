@@ -33,11 +33,11 @@ impl CudaTime {
         Ok(Self::on_stream(&own_stream(ordinal)?, GateMode::Off)?)
     }
 
-    /// Has [`measure_activity`](Self::measure_activity), profiles and `--test` wait by `wait` for the work of a library that launches
-    /// it from a thread of its own. It must return only when all that was asked for is done on the devices, and must not
+    /// Has [`measure_activity`](Self::measure_activity), profiles and `--test` wait by `wait` for the work of a library
+    /// that launches it from a thread of its own. It must return only when all that was asked for is done on the devices, and must not
     /// keep a clone of this clock, which would then never end.
     ///
-    /// Without this, both wait for the primary contexts of all devices, and for the context that is current on their thread.
+    /// Without this, they wait for the primary contexts of all devices, and for the context that is current on their thread.
     pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
         let wait = move || wait().map_err(|e| TimingError::from(e.into()));
         *self.inner.own_wait.borrow_mut() = Some(Rc::new(wait));

@@ -300,7 +300,7 @@ mod tests {
         kind = kind, external_kind = externalKind, external = externalId, correlation = correlationId,
     });
 
-    /// What is read of a record with these fields, all others zero.
+    /// The values read of a record with these fields, all others zero.
     macro_rules! read_of {
         ($names:expr, $ours:ident { $($field:ident: $value:expr),* $(,)? }) => {{
             // SAFETY: it has numbers and pointers alone.

@@ -64,14 +64,17 @@ pub(crate) fn results() {
         assert_eq!(code, Some(0), "{said}");
         assert_eq!(other, (Some(0), String::new()), "{said}");
         assert!(!stand_in.folder().join("1").exists());
-        // Rank 1 is told of each sample, and not of each run. It verifies its own result.
         let log = fs::read_to_string(log).expect("it was written");
-        let mut calls = log.lines().zip(log.lines().skip(1));
-        let follows = calls.any(|(run, next)| run == next && run.contains("ncclAllReduce by"));
-        assert!(follows && log.contains("copy D2H 1024 B"), "{log}");
+        // It verifies its own result.
+        assert!(log.contains("copy D2H 1024 B"), "{log}");
         // Between two orders of rank 0.
         assert!(log.contains("create a second context of device 1"), "{log}");
         if launcher == TORCHRUN {
+            // Rank 1 is told of each sample, and not of each run. With --quick the second sample
+            // has two, however slow the machine is.
+            let mut calls = log.lines().zip(log.lines().skip(1));
+            let follows = calls.any(|(run, next)| run == next && run.contains("ncclAllReduce by"));
+            assert!(follows, "{log}");
             let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
             assert!(
                 said.contains(skipped) && said.contains("left out "),

@@ -278,7 +278,7 @@ pub(crate) fn packages_targets_and_features_are_those_that_a_side_has() {
     workspace.plant("one", &SLOWER);
     workspace.members(&["one", "two", "three"]);
     workspace.package("three", &["z"]);
-    let pairs = "--pairs 4 --budget 0";
+    let pairs = "--pairs 4 --budget 0 --layout fixed";
     let one = "-p one -p three --features one/f --bench x --bench z";
     let one = workspace.compared(&format!("{pairs} {one}"), 1);
     assert_eq!(verdict(&one, "one/x/sort/100"), "slower", "{one:#}");

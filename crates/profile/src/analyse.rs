@@ -138,12 +138,10 @@ fn first_kernel(recording: &Recording) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
-
     use super::super::recording::Raw;
     use super::*;
     use crate::recording::planted::{call, kernel, work};
-    use crate::tests::{random_cases, recording, several, upload, window};
+    use crate::tests::{recording, window};
 
     #[test]
     fn no_share_is_over_one_where_the_recorded_iterations_were_the_slower_ones() {
@@ -219,33 +217,5 @@ mod tests {
         let profile = analyse(&recording, Profile::default());
         assert_eq!(profile.summary.sentence, "nothing ran on the device");
         assert_eq!(profile.summary.first_kernel_ns, None);
-    }
-
-    #[test]
-    fn parts_make_the_whole() {
-        for mut random in random_cases() {
-            let pieces = several(&mut random, 0..30, |random| {
-                let start = random.random_range(0..500);
-                let end = start + random.random_range(1..80);
-                let what = if random.random() {
-                    upload(1)
-                } else {
-                    kernel("k")
-                };
-                work(what, start, end, 0)
-            });
-            let recording = Recording {
-                steady: window(&[(0, 400, None), (400, 700, Some(800))]),
-                raw: Raw {
-                    work: pieces,
-                    ..Raw::default()
-                },
-                ..Recording::default()
-            };
-            let s = analyse(&recording, Profile::default()).summary;
-            assert!(s.busy_ns <= s.iteration_ns);
-            assert!((s.kernels_ns + s.copies_ns - s.hidden_ns - s.busy_ns).abs() < 1e-9);
-            assert!(s.hidden_ns <= s.copies_ns.min(s.kernels_ns));
-        }
     }
 }

@@ -286,13 +286,11 @@ fn direction(from: Place, to: Place) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use rand::RngExt;
-
     use super::super::analyse::analyse;
     use super::super::recording::RangeRecord;
     use super::*;
     use crate::recording::planted::{kernel, work};
-    use crate::tests::{about, random_cases, range, recording, several};
+    use crate::tests::{about, range, recording};
 
     const LANES: [(LaneKind, &str); 8] = [
         (LaneKind::Ranges, "ranges"),
@@ -401,27 +399,6 @@ mod tests {
         let cut = capped(&recording, &profile, 4);
         assert_eq!(events(&cut, "X").len(), 4);
         assert!(cut.contains(r#""spans_left_out":"25""#), "{cut}");
-    }
-
-    /// Perfetto drops a span that overlaps another of its lane without lying within it.
-    #[test]
-    fn nothing_overlaps_in_a_lane() {
-        for mut random in random_cases() {
-            let pieces = several(&mut random, 0..40, |random| {
-                let start = random.random_range(0..300);
-                let record = work(kernel("k"), start, start + random.random_range(1..60), 0);
-                let stream = random.random_range(0..2);
-                WorkRecord { stream, ..record }
-            });
-            let rows = rows(pieces.iter().map(on_device).collect());
-            assert_eq!(
-                rows.iter().map(|row| row.bars.len()).sum::<usize>(),
-                pieces.len()
-            );
-            for row in rows {
-                assert!(row.bars.windows(2).all(|w| w[0].end <= w[1].start));
-            }
-        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::recording::planted::{call, kernel, work};
-use crate::recording::{Iteration, RangeRecord, Raw, Recording, Window};
-use crate::{Place, Profile, Work, analyse};
+use crate::recording::{Iteration, RangeRecord, Raw, Recording, Window, WorkRecord};
+use crate::{DeviceRow, Place, Profile, Work, analyse};
 
 /// A range of the code.
 pub(crate) fn range(
@@ -179,5 +179,50 @@ fn long_names_give_way_to_the_width() {
             device.contains("::end") && device.contains("2×3×4"),
             "{text}"
         );
+    }
+}
+
+/// Perfetto drops a span that overlaps another of its lane without lying within it.
+#[test]
+fn no_work_is_lost_or_counted_twice_and_nothing_overlaps_in_a_lane() {
+    for mut random in random_cases() {
+        let work = several(&mut random, 1..40, |random| {
+            let (start, ns) = (random.random_range(0..500), random.random_range(1..80));
+            let what = match random.random_range(0..4) {
+                0 => upload(1),
+                name => kernel(&name.to_string()),
+            };
+            WorkRecord {
+                stream: random.random_range(0..2),
+                ..work(what, start, start + ns, 0)
+            }
+        });
+        let (records, ns) = (work.len(), work.iter().map(|it| it.end - it.start));
+        let ns = ns.sum::<u64>() as f64;
+        let recording = Recording {
+            steady: window(&[(0, 400, None), (400, 700, Some(800))]),
+            singles: vec![window(&[(0, 700, Some(800))])],
+            raw: Raw {
+                work,
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let profile = analyse(&recording, Profile::default());
+        let s = &profile.summary;
+        assert!(s.busy_ns <= s.iteration_ns);
+        assert!((s.kernels_ns + s.copies_ns - s.hidden_ns - s.busy_ns).abs() < 1e-9);
+        assert!(s.hidden_ns <= s.copies_ns.min(s.kernels_ns));
+        let rows = &profile.device;
+        let sum = |of: fn(&DeviceRow) -> f64| rows.iter().map(of).sum::<f64>();
+        assert_eq!(2.0 * sum(|row| row.per_iteration), records as f64);
+        assert_eq!(2.0 * sum(|row| row.ns_per_iteration), ns);
+        assert!((sum(|row| row.share) - 1.0).abs() < 1e-9);
+        assert!(rows.is_sorted_by(|a, b| a.ns_per_iteration >= b.ns_per_iteration));
+        let lanes = profile.timeline.lanes.iter().map(|lane| &lane.spans);
+        assert_eq!(lanes.clone().map(Vec::len).sum::<usize>(), records);
+        for spans in lanes {
+            assert!(spans.is_sorted_by(|a, b| a.end_ns <= b.start_ns));
+        }
     }
 }

@@ -87,19 +87,14 @@ fn a_crossing_is_found_and_read_by_later_processes() {
 #[test]
 fn the_fastest_of_three_is_an_index() {
     let folder = tempfile::tempdir().unwrap();
+    let spins = |us: usize| {
+        spin(us);
+        Ok(())
+    };
     let choice = calibration(folder.path()).among([
-        &mut |us: &usize| {
-            spin(*us);
-            Ok(())
-        },
-        &mut |_| {
-            spin(200);
-            Ok(())
-        },
-        &mut |us| {
-            spin(20 * us);
-            Ok(())
-        },
+        &mut |us: &usize| spins(*us),
+        &mut |_| spins(200),
+        &mut |us| spins(20 * us),
     ]);
     let at = |size| choice.fastest(size);
     assert_eq!(

@@ -36,17 +36,6 @@ fn product(size: u64) -> Question<'static> {
 }
 
 #[test]
-fn a_measured_size_is_answered_with_its_own_times() {
-    let answer = advice().decide(&product(256));
-    let estimate = answer.estimate.unwrap();
-    let gpu_ns = 1000.0 + 256f64.powi(3) / 100.0;
-    assert_eq!(of(answer), (Gpu, Measured));
-    near(estimate.gpu_ns, gpu_ns);
-    near(estimate.speedup / estimate.low, 1.1);
-    assert_eq!(asked(product(4)), (Cpu, Measured));
-}
-
-#[test]
 fn a_small_difference_decides_nothing_however_certain_it_is() {
     for (speedup, choice) in [(0.9, Cpu), (0.99, Unsure), (1.01, Unsure), (1.1, Gpu)] {
         let mut thresholds = thresholds();
@@ -134,6 +123,7 @@ fn each_place_has_the_two_times_that_were_measured_for_it() {
             assert_ne!(answer.reason, Measured);
             continue;
         };
+        assert_eq!(answer.reason, Measured);
         near(estimate.cpu_ns, point.cpu_ns);
         near(estimate.gpu_ns, point.gpu_ns);
     }
@@ -302,10 +292,9 @@ fn times_of_another_size_are_named() {
 fn files_that_are_none_are_named() {
     let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error(""), Error::Form(_)));
-    assert_eq!(
-        format!("{:?}", Error::NotFound),
-        Error::NotFound.to_string()
-    );
+    // A program that returns it from `main` prints the sentence.
+    let debug = format!("{:?}", Error::NotFound);
+    assert_eq!(debug, Error::NotFound.to_string());
     let text = serde_json::to_string(&thresholds()).unwrap();
     let unknown = error(&text.replace(":\"gpu\"", ":\"\\u001b[2J\"")).to_string();
     assert!(unknown.contains("unknown variant"), "{unknown}");

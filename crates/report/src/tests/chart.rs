@@ -1,10 +1,8 @@
-//! The first page in a browser: its verdict is the decision of `crossover advise`, and all of it works by mouse and by keyboard.
+//! The first page in a browser: all of it works by mouse and by keyboard. `.ci/numbers` compares its verdicts with those of
+//! `crossover advise`.
 
-use std::path::Path;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::report::Report;
 use crate::tests::browser::{
     of_group, on_the_committed_page, photograph, screenshots, text, with_page,
 };
@@ -37,11 +35,6 @@ pub(super) fn enter(browser: &mut Browser, field: &str, value: &str) -> Driven {
     browser.drawn()
 }
 
-/// The report of the page of the committed machines.
-fn of_page(page: &Path) -> Report {
-    report(StoredResults::default(), page.parent().unwrap())
-}
-
 fn address(browser: &mut Browser) -> Driven<String> {
     let address = browser.eval("location.hash")?;
     Ok(address.as_str().unwrap_or_default().to_owned())
@@ -57,63 +50,10 @@ pub(super) fn legend(browser: &mut Browser) -> Driven<Vec<String>> {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn the_verdict_is_the_decision_of_the_command() {
-    on_the_committed_page(|browser, page| {
-        let report = of_page(page);
-        let advice = Advice::new(thresholds(&report).unwrap())?;
-        let mut asked = Vec::new();
-        let mut expected = Vec::new();
-        for (operation, data) in ["matmul", "nested_sine"]
-            .into_iter()
-            .flat_map(|operation| Residency::ALL.map(|data| (operation, data)))
-        {
-            // From below the smallest size to above the largest, between the measured ones.
-            for step in 0..124 {
-                let (size, uses) = ((f64::from(step) * 0.251).exp2() as u64, step % 4);
-                let question = Question::new(operation, size)
-                    .data(data)
-                    .reuse(10u32.pow(uses));
-                let answer = advice.decide(&question);
-                asked.push(json!([operation, size, data.name(), uses]));
-                let estimate = answer.estimate;
-                expected.push((
-                    question,
-                    estimate.map(|e| (answer.choice, [e.speedup, e.low, e.high])),
-                ));
-            }
-        }
-        let found = browser.eval(&format!(
-            "unpacked().then(({{ groups }}) => {}.map(([operation, size, data, uses]) => {{
-                   const found = lookUp(groups.find(g => g.name === operation), data, size, uses);
-                   return found && [found.choice, found.speedup, found.low, found.high]}}))",
-            Value::from(asked)
-        ))?;
-        let answered = expected.iter().filter(|(_, e)| e.is_some()).count();
-        assert!(answered > 500, "{answered}");
-        for (found, (question, expected)) in found.as_array().unwrap().iter().zip(expected) {
-            let Some((choice, speedups)) = expected else {
-                assert_eq!(*found, Value::Null, "{question:?}");
-                continue;
-            };
-            assert_eq!(found[0], json!(choice), "{question:?}");
-            for (i, speedup) in speedups.into_iter().enumerate() {
-                let found = found[i + 1].as_f64().unwrap();
-                assert!(
-                    (found / speedup - 1.0).abs() < 0.01,
-                    "{question:?}: {found} {speedup}"
-                );
-            }
-        }
-        Ok(())
-    });
-}
-
-#[test]
-#[ignore = "needs Chromium"]
 fn the_page_is_about_one_view_by_mouse_and_keyboard() {
     on_the_committed_page(|browser, page| {
         // The crossover in the map and in the chart is that of the answer.
-        let report = of_page(page);
+        let report = report(StoredResults::default(), page.parent().unwrap());
         let mut answers = headlines(&report.found);
         let queued = answers.find(|f| f.group == "matmul" && f.question == Residency::Queued);
         let from = answer_in_words::size(queued.unwrap());

@@ -189,20 +189,24 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
     assert!(!techniques.contains("NaN"));
 }
 
-/// A telemetry of half a second in which the clock falls under the power cap.
-fn capped() -> Telemetry {
-    let event = |time_ms, kind, detail: &str| TelemetryEvent {
-        time_ms,
+/// Matrix products, of which one was held down: in half a second the clock falls under the power cap.
+#[test]
+fn the_page_marks_what_was_held_down_and_says_why() {
+    let dir = folder();
+    let mut results = measured(&["matmul"]);
+    for benchmark in &mut results.benchmarks {
+        benchmark.telemetry = None;
+    }
+    let event = |kind, detail: &str| TelemetryEvent {
+        time_ms: 200,
         kind,
         detail: detail.into(),
     };
-    Telemetry {
-        time_ms: vec![0, 100, 200, 300, 400, 500],
-        sm_clock_mhz: [1980, 1980, 1500, 1455, 1470, 1470].map(Some).into(),
-        power_w: [210.0, 540.5, 690.2, 701.0, 699.9, 700.3].map(Some).into(),
+    let held = benchmark(&mut results, "matmul/gpu/cublas/2048");
+    held.telemetry = Some(Telemetry {
         events: vec![
-            event(200, TelemetryEventKind::ThrottlingSetIn, "power cap"),
-            event(200, TelemetryEventKind::ClockFell, "from 1980 to 1500 MHz"),
+            event(TelemetryEventKind::ThrottlingSetIn, "power cap"),
+            event(TelemetryEventKind::ClockFell, "from 1980 to 1500 MHz"),
         ],
         energy: Some(Energy {
             joules: 4200.0,
@@ -210,25 +214,8 @@ fn capped() -> Telemetry {
             iterations: 1400,
         }),
         ..Telemetry::default()
-    }
-}
-
-/// Matrix products, of which one was held down.
-pub(super) fn with_capped() -> StoredResults {
-    let mut results = measured(&["matmul"]);
-    for benchmark in &mut results.benchmarks {
-        benchmark.telemetry = None;
-    }
-    let held = benchmark(&mut results, "matmul/gpu/cublas/2048");
-    held.telemetry = Some(capped());
+    });
     held.extra = [("pool_peak_bytes".into(), f64::from(32 << 20))].into();
-    results
-}
-
-#[test]
-fn the_page_marks_what_was_held_down_and_says_why() {
-    let dir = folder();
-    let mut results = with_capped();
     let html = written(results.clone(), dir.path()).pages();
     holds(
         &html,

@@ -154,84 +154,45 @@ fn a_record_beside_the_page_outlives_the_results() {
     holds(&error.to_string(), &["record.json.gz would be replaced"]);
 }
 
+/// Of a machine with several records one stands for it on other pages. A machine with profiles is shown where there is
+/// no GPU, though the other is newer.
 #[test]
-fn benchmarks_that_an_unfinished_run_missed_are_listed() {
+fn the_newest_record_of_the_size_set_default_with_profiles_stands_for_a_machine() {
     let dir = folder();
-    let mut results = measured(&["matmul"]);
-    let [skipped, failed, missed] = ["3", "5", "7"].map(|n| format!("matmul/cpu/rayon/{n}"));
-    let run = newest(&mut results);
-    run.planned = vec![skipped.clone(), failed.clone(), missed];
-    run.skipped = vec![Skip {
-        id: skipped,
-        reason: "does not fit".into(),
-    }];
-    run.failed = vec![Failure {
-        id: failed,
-        error: "wrong result".into(),
-    }];
-    let page = |results: &StoredResults| written(results.clone(), dir.path()).pages();
-    assert!(!page(&results).contains("Not reached"));
-    newest(&mut results).finished = None;
-    let missed = "<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it";
-    holds(&page(&results), &["Not reached: 1", missed]);
-}
-
-/// Of a machine with several records one stands for it on other pages.
-#[test]
-fn the_newest_record_of_the_size_set_default_stands_for_a_machine() {
-    let dir = folder();
-    let run = |second: u32, profile: &str| {
-        let mut results = measured(&["matmul"]);
+    let add = |gpu: &str, second: u32, size_set: &str, has_profiles: bool| {
+        let mut results = measured(&["mlp_training"]);
         let mut run = newest(&mut results).clone();
         run.run = format!("20270102T0304{second:02}Z-1");
         run.started = format!("2027-01-02T03:04:{second:02}Z");
-        run.size_set = profile.into();
+        run.size_set = size_set.into();
+        run.environment.gpu.as_mut().unwrap().name = gpu.into();
         results.benchmarks.truncate(1);
         results.benchmarks[0].run = Some(run.run.clone());
         results.runs = vec![run];
-        commit(results, dir.path());
+        if !has_profiles {
+            results.profiles.clear();
+        }
+        let record = commit(results, dir.path());
+        let folder = dir.path().join(MACHINES).join(gpu);
+        fs::create_dir_all(&folder).unwrap();
+        fs::rename(&record, folder.join(record.file_name().unwrap())).unwrap();
     };
     let shown = || {
         let (read, problems) = MachineResults::read_machines(&dir.path().join(MACHINES));
         assert_eq!(problems, []);
-        let [machine] = &read[..] else {
-            panic!("{}", read.len())
-        };
-        machine.run.clone().unwrap().started.clone()
+        let started = read
+            .iter()
+            .map(|it| it.run.as_ref().unwrap().started[17..19].to_owned());
+        started.collect::<Vec<_>>()
     };
-    run(5, "full");
-    assert_eq!(shown(), "2027-01-02T03:04:05Z");
-    run(10, "default");
-    run(20, "default");
-    run(30, "full");
-    assert_eq!(shown(), "2027-01-02T03:04:20Z");
-}
-
-/// Of two machines with as many runs the one with profiles is shown, though the other is newer.
-#[test]
-fn a_machine_with_profiles_is_shown_where_there_is_no_gpu() {
-    let dir = folder();
-    for (gpu, day) in [("Profiled", 1), ("Newer", 2)] {
-        let mut results = measured(&["mlp_training"]);
-        for run in &mut results.runs {
-            run.started = format!("2027-01-0{day}T03:04:05Z");
-            run.environment.gpu.as_mut().unwrap().name = gpu.to_owned();
-        }
-        if gpu == "Newer" {
-            results.profiles.clear();
-        }
-        let written = commit(results, dir.path());
-        let folder = dir.path().join(MACHINES).join(gpu);
-        fs::create_dir(&folder).unwrap();
-        fs::rename(&written, folder.join(written.file_name().unwrap())).unwrap();
-    }
-    let (read, problems) = MachineResults::read_machines(&dir.path().join(MACHINES));
-    assert_eq!(problems, []);
-    let gpus: Vec<_> = read.iter().map(|m| m.hardware()).collect();
-    assert!(
-        gpus[0].contains("Profiled") && gpus[1].contains("Newer"),
-        "{gpus:?}"
-    );
+    add("A", 5, "full", true);
+    assert_eq!(shown(), ["05"]);
+    add("A", 10, "default", true);
+    add("A", 20, "default", true);
+    add("A", 30, "full", true);
+    add("A", 40, "default", false);
+    add("B", 50, "default", false);
+    assert_eq!(shown(), ["20", "50"]);
 }
 
 #[test]

@@ -27,26 +27,17 @@ fn they_are_written_beside_the_page() {
     let report = report(results, dir.path());
     assert_eq!(Some(advice.thresholds()), thresholds(&report).as_ref());
     let held = &advice.thresholds().machine;
-    assert_eq!(
-        (held.gpu.as_str(), held.gpu_of_another_machine),
-        ("NVIDIA H200", false)
-    );
-    let [matmul, sine] = &advice.thresholds().operations[..] else {
-        panic!("{advice:?}")
-    };
-    assert_eq!(
-        (matmul.name.as_str(), matmul.shape),
-        ("matmul", Shape::SquareProduct)
-    );
-    assert_eq!(
-        (sine.name.as_str(), sine.shape),
-        ("nested_sine", Shape::Size)
-    );
-    let queued = &matmul.places[0];
-    assert_eq!(
-        (queued.data, queued.crossing.kind),
-        (Residency::Queued, CrossingKind::From)
-    );
+    assert!(held.gpu == "NVIDIA H200" && !held.gpu_of_another_machine);
+    let operations = &advice.thresholds().operations;
+    let shapes = Vec::from_iter(operations.iter().map(|it| (&*it.name, it.shape)));
+    let expected = [
+        ("matmul", Shape::SquareProduct),
+        ("nested_sine", Shape::Size),
+    ];
+    assert_eq!(shapes, expected);
+    let queued = &operations[0].places[0];
+    assert_eq!(queued.data, Residency::Queued);
+    assert_eq!(queued.crossing.kind, CrossingKind::From);
     // Twice and half as large as the crossing is decided, and far from it by the ends.
     let at = queued.crossing.changes[0].size;
     for (size, choice) in [
@@ -184,10 +175,6 @@ fn a_machine_without_a_gpu_compares_its_cpu_with_the_gpu_of_the_reference() {
     let checked = slow.clone().check(&here);
     let said = decision_in_words::measured(&checked, &slow.thresholds().operations[0], &question);
     holds(&said, &[": with an NVIDIA H200 this would be ", "× faster"]);
-    here.cpu = Some("another".to_owned());
-    let checked = slow.clone().check(&here);
-    let said = decision_in_words::measured(&checked, &slow.thresholds().operations[0], &question);
-    holds(&said, &["unsure; on that other machine the GPU is "]);
     let cpu = |advice: &Advice| advice.decide(&question).estimate.unwrap().cpu_ns;
     let fast = without_gpu(&["matmul"]);
     let slower = cpu(&slow) / cpu(&advice(&report(fast, dir.path())));
@@ -203,29 +190,11 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let matmul = &advice.thresholds().operations[0];
     let said = |question: &Question| decision_in_words::measured(&advice, matmul, question);
     let far = said(&Question::new("matmul", 2048).data(Residency::Queued));
-    let begin = [
-        "matmul, N = 2,048, on the device, a queue of calls: use the GPU; it is ",
-        "CPU ",
-        "basis: measured at this size",
-        "one call: the GPU wins: from N = ",
-    ];
-    for (line, begin) in far.lines().zip(begin) {
-        assert!(line.starts_with(begin), "{line}");
-    }
-    assert!(far.lines().count() >= begin.len(), "{far}");
-    holds(
-        &far,
-        &["× faster (", "; GPU ", "nearest to its compute limit"],
-    );
-    let outside = said(&Question::new("matmul", 1_000_000_000u64));
-    let largest = "at N = 2,048, the largest measured size";
-    holds(
-        &outside,
-        &[
-            &format!(") {largest}\n{largest}: CPU "),
-            "\nbasis: outside the measured sizes\n",
-        ],
-    );
+    let first = "matmul, N = 2,048, on the device, a queue of calls: use the GPU; it is ";
+    assert!(far.starts_with(first), "{far}");
+    let basis =
+        "nearest to its compute limit\nbasis: measured at this size\none call: the GPU wins";
+    holds(&far, &["× faster (", basis]);
     let often = said(&Question::new("matmul", 2048).reuse(5).cold());
     let together = "\nall calls together, with the start of the process on the GPU: CPU ";
     holds(&often, &[together]);

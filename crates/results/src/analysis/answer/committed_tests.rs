@@ -1,6 +1,8 @@
 //! Back-tests on the committed records: how often the intervals of one run hold the answers of another, and how
 //! many answers are firm. docs/method.md has the figures; the bounds here lie below them.
 
+use std::sync::LazyLock;
+
 use crate::analysis::answer::confirmations::{
     RunAnswer, of_confirmations, of_runs, with_confirmed_times,
 };
@@ -41,20 +43,10 @@ const RECORDS: [(&str, [usize; 2]); 6] = [
 /// The records of the rule that asks six processes.
 const OF_SIX: usize = 4;
 
-fn records() -> impl Iterator<Item = (MachineResults, [usize; 2])> {
-    RECORDS.into_iter().map(|(record, firm)| {
-        let machine = MachineResults::read_other(&machines().join(record)).unwrap();
-        (machine, firm)
-    })
-}
-
-/// Newer records lack them.
-#[test]
-fn the_shown_records_of_all_machines_have_profiles() {
-    let (shown, problems) = MachineResults::read_machines(&machines());
-    assert!(problems.is_empty() && shown.len() >= 2);
-    assert!(shown.iter().all(|machine| !machine.profiles.is_empty()));
-}
+/// The results in the records, which take long to read.
+static MACHINES: LazyLock<[MachineResults; RECORDS.len()]> = LazyLock::new(|| {
+    RECORDS.map(|(record, _)| MachineResults::read_other(&machines().join(record)).unwrap())
+});
 
 /// Whether the crossing and the speedup of another run lie in the intervals of this one.
 fn holds(own: &Crossing, other: &Crossing) -> [bool; 2] {
@@ -102,23 +94,19 @@ fn assert_coverage(records: &[([usize; 2], usize)], of_each: f64, of_all: f64) {
     assert!(is_above([sum(0), sum(1)], number, of_all), "{records:?}");
 }
 
-#[test]
-fn the_intervals_of_one_run_hold_the_answers_of_another() {
-    let found = records().map(|(machine, _)| coverage(&of_runs(&machine)));
-    assert_coverage(&found.collect::<Vec<_>>(), 0.82, 0.92);
-}
-
 /// An interval that holds everything would be useless.
 #[test]
-fn the_intervals_are_narrow() {
-    for (machine, _) in records() {
-        let answers = of_runs(&machine);
+fn the_narrow_intervals_of_one_run_hold_the_answers_of_another() {
+    let found = MACHINES.each_ref().map(|machine| {
+        let answers = of_runs(machine);
         let sizes = answers.iter().filter_map(|of| of.answer.for_good());
         let speedups = answers.iter().map(|of| of.answer.speedup_interval);
         let size = median(sizes.map(|change| change.high / change.low)).unwrap();
         let speedup = median(speedups.map(|(low, high)| high / low)).unwrap();
         assert!(size < 2.2 && speedup < 1.7, "{size}, {speedup}");
-    }
+        coverage(&answers)
+    });
+    assert_coverage(&found, 0.82, 0.92);
 }
 
 fn is_firm(answer: &Crossing) -> bool {
@@ -145,7 +133,7 @@ fn until_firm(all: &[Confirmation]) -> Vec<Confirmation> {
 #[test]
 fn the_first_firm_answer_is_as_good() {
     let (mut found, mut firm, mut processes) = (Vec::new(), [0, 0], [0, 0]);
-    for (machine, _) in records().take(OF_SIX) {
+    for machine in &MACHINES[..OF_SIX] {
         let all: Vec<_> = machine.confirmations().collect();
         let asked: Vec<_> = all
             .iter()
@@ -159,7 +147,7 @@ fn the_first_firm_answer_is_as_good() {
             })
         });
         let answers: Vec<RunAnswer> = answers.collect();
-        let of_six = of_runs(&machine);
+        let of_six = of_runs(machine);
         for (at, answers) in [&of_six, &answers].into_iter().enumerate() {
             firm[at] += answers.iter().filter(|of| is_firm(&of.answer)).count();
             let asked = answers.iter().map(|of| of.asked.processes.len());
@@ -175,10 +163,10 @@ fn the_first_firm_answer_is_as_good() {
 /// As docs/method.md has it, within two.
 #[test]
 fn most_answers_of_the_committed_records_are_firm() {
-    for (machine, documented) in records() {
-        let found = find(&machine, &[]);
-        let runs = of_runs(&machine);
-        let trust = |f| trust::of(f, &machine, &machine, &runs);
+    for (machine, (_, documented)) in MACHINES.iter().zip(RECORDS) {
+        let found = find(machine, &[]);
+        let runs = of_runs(machine);
+        let trust = |f| trust::of(f, machine, machine, &runs);
         let firm = headlines(&found)
             .map(trust)
             .filter(|trust| trust.grade() == Grade::Firm);
@@ -198,8 +186,7 @@ fn most_answers_of_the_committed_records_are_firm() {
 /// the run itself, and steady in three processes.
 #[test]
 fn processes_time_what_was_unsteady_in_the_run() {
-    let [.., (unsteady_in_it, _), _] = RECORDS;
-    let machine = MachineResults::read_other(&machines().join(unsteady_in_it)).unwrap();
+    let [.., machine, _] = &*MACHINES;
     let without_gpu = machine.only(|b| b.device == Device::Cpu);
     let largest = |gpu: &MachineResults| {
         let found = find(&without_gpu, std::slice::from_ref(gpu));
@@ -211,7 +198,7 @@ fn processes_time_what_was_unsteady_in_the_run() {
             .at(262_144);
         (found.crossing.largest, at_it.unwrap().clone())
     };
-    let (size, unsteady) = largest(&machine);
+    let (size, unsteady) = largest(machine);
     assert!(size < 262_144.0 && unsteady.unsteady.is_some());
     let (size, confirmed) = largest(&with_confirmed_times(machine.clone()));
     assert_eq!(size, 262_144.0);

@@ -115,15 +115,11 @@ mod tests {
         let id = Id::new("matmul", "gpu/cublas", 64);
         assert_eq!(id.to_string(), "matmul/gpu/cublas/64");
         assert_eq!("matmul/gpu/cublas/64".parse(), Ok(id.clone()));
-        for bad in ["sort/quick/10", "/cpu/a/1", "a/cpu/b/many", "a"] {
+        for bad in ["sort/quick/10", "/cpu/a/1", "a/cpu/b/many", "a", "a/cpu//1"] {
             assert_eq!(bad.parse::<Id>(), Err(NotAnId), "{bad}");
         }
         assert_eq!(device("matmul/gpu/cublas/64"), Some(Device::Gpu));
         assert_eq!(device("sort/quick/10"), None);
-        assert_eq!(function("cpu/a/b"), Some((Device::Cpu, "a/b")));
-        for bad in ["cpu", "cpu/", "tpu/x", ""] {
-            assert_eq!(function(bad), None, "{bad:?}");
-        }
         assert_eq!(id.directory(), PathBuf::from("matmul/gpu_cublas/64"));
     }
 }

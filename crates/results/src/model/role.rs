@@ -317,37 +317,3 @@ fn yes() -> bool {
 fn is_yes(answers: &bool) -> bool {
     *answers
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_are_not_stored_and_come_back() {
-        let text = serde_json::to_string(&Role::gpu()).unwrap();
-        let short = r#"{"data":"queued","launches":"one-by-one","format":"f32","does":"computes"}"#;
-        assert_eq!(text, short);
-        let full = Role {
-            format: Format::Tf32,
-            split: Some(Split {
-                products: 3,
-                run: Some(1024),
-            }),
-            pieces: 8,
-            measures: Measures::Copies(CopyDirection::InPlace),
-            library: Some(Library::Cublas),
-            devices: Some(Devices::Gathered),
-            method: Some("another".to_owned()),
-            answers: false,
-            ..Role::cpu()
-        };
-        for role in [Role::gpu(), full] {
-            let text = serde_json::to_string(&role).unwrap();
-            assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
-        }
-        assert_eq!(Phase::FirstLargeGemm.to_string(), "first-large-gemm");
-        for clock in crossover_words::Clock::ALL {
-            assert_eq!(serde_json::to_value(clock).unwrap(), clock.name());
-        }
-    }
-}

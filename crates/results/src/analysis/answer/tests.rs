@@ -226,9 +226,13 @@ fn a_crossing_outside_the_measured_sizes_is_sought_next() {
     assert_eq!(next, around(40.0));
     let at = |at: f64| process(&around(at), at, 2.0, |_| 0.0);
     // It is the smallest of three, wherever below the others it lies.
-    let found = of(&[at(100.0), at(120.0), below]);
+    let found = of(&[at(100.0), at(120.0), below.clone()]);
     let size = found.for_good().unwrap().size;
     assert!((size - 100.0).abs() < 1e-6 && found.agree == 3, "{found:?}");
+    // Half of them leave it open, and it lies between the sizes that the others measured.
+    let found = of(&[at(100.0), at(120.0), below.clone(), below]);
+    let answer = (found.answer, found.root.is_some(), found.agree);
+    assert_eq!(answer, (CrossingKind::From, false, 4), "{found:?}");
 }
 
 /// Each process has its crossing at one of these sizes, of 8 to 4,096.

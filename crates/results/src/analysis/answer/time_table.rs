@@ -238,18 +238,23 @@ mod tests {
 
     const SIZES: [u64; 4] = [64, 90, 112, 200];
 
+    fn time(place: Residency, size: u64, side: usize, process: usize, ns: f64) -> Time {
+        Time {
+            operation: "product".into(),
+            place,
+            size,
+            side,
+            process: process.to_string(),
+            ns,
+        }
+    }
+
     /// b takes 10 µs at each size, a as long at 100 and the square of the size elsewhere.
     fn table(place: Residency, processes: usize, sizes: [u64; 4]) -> Vec<Time> {
         let at = |(process, size): (usize, u64)| {
-            let time = |(side, ns): (usize, f64)| Time {
-                operation: "product".into(),
-                place,
-                size,
-                side,
-                process: process.to_string(),
-                ns: ns * (1.0 + 0.001 * process as f64),
-            };
-            [(0, (size as f64).powi(2)), (1, 1e4)].map(time)
+            let longer = 1.0 + 0.001 * process as f64;
+            let times = [(0, (size as f64).powi(2)), (1, 1e4)];
+            times.map(|(side, ns)| time(place, size, side, process, longer * ns))
         };
         let of_process = |process| sizes.map(|size| (process, size));
         let mut times: Vec<Time> = (0..processes).flat_map(of_process).flat_map(at).collect();
@@ -293,14 +298,8 @@ mod tests {
             for process in 0..5 {
                 for (side, ns) in [(0, 3.0 * size as f64), (1, 2e4 + 1.6 * size as f64)] {
                     let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
-                    times.push(Time {
-                        operation: "op".into(),
-                        place: Residency::Ordinary,
-                        size,
-                        side,
-                        process: process.to_string(),
-                        ns: ns * (1.0 + 0.01 * noise),
-                    });
+                    let ns = ns * (1.0 + 0.01 * noise);
+                    times.push(time(Residency::Ordinary, size, side, process, ns));
                 }
             }
         }
@@ -337,45 +336,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_size_of_one_side_alone_counts_for_neither() {
-        for processes in [1, 5] {
-            let mut times = table(Residency::Ordinary, processes, SIZES);
-            // b alone was measured at the largest size, and a alone at the one before.
-            times.retain(|time| time.size < 100 || (time.side == 0) == (time.size == 112));
-            let answer = of_times(&times).remove(0);
-            let crossing = answer.crossing.unwrap();
-            assert_eq!((crossing.largest, crossing.processes), (90.0, processes));
-            let lacking = [(112, LeftOut::Lacking(1)), (200, LeftOut::Lacking(0))];
-            assert_eq!(answer.left_out, lacking);
-        }
-    }
-
     /// a takes 1.07 times as long as b.
     fn similar(process: usize, size: u64) -> [Time; 2] {
-        [(0, 1.07e4), (1, 1e4)].map(|(side, ns)| Time {
-            operation: "product".into(),
-            place: Residency::Pinned,
-            size,
-            side,
-            process: process.to_string(),
-            ns,
-        })
-    }
-
-    #[test]
-    fn a_size_that_too_few_processes_measured_is_left_out() {
-        let all = (0..4).flat_map(|process| SIZES.map(|size| (process, size)));
-        let all = all.filter(|(process, size)| *size != 112 || *process == 0);
-        let all = all.chain([(3, 400), (2, 400)]);
-        let times: Vec<Time> = all
-            .flat_map(|(process, size)| similar(process, size))
-            .collect();
-        let answer = of_times(&times).remove(0);
-        let crossing = answer.crossing.as_ref().unwrap();
-        assert_eq!((crossing.processes, crossing.range), (4, (64.0, 200.0)));
-        let left_out = [(112, LeftOut::Once), (400, LeftOut::FewProcesses)];
-        assert_eq!(answer.left_out, left_out);
+        [(0, 1.07e4), (1, 1e4)].map(|(side, ns)| time(Residency::Pinned, size, side, process, ns))
     }
 
     #[test]

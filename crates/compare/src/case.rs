@@ -214,18 +214,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle() {
-        for (ns, middle) in [
-            (&[5.0, 1.0, 4.0, 2.0, 3.0][..], 3.0),
-            (&[6.0, 1.0, 4.0, 2.0, 3.0, 90.0], 3.5),
-        ] {
-            assert_eq!(Median::of(Location::Median, ns).unwrap().ns, middle);
-        }
-        let equal = Median::of(Location::Median, &[7.0; 20]).unwrap();
-        assert_eq!((equal.ns, equal.variance), (7.0, 0.0));
-    }
-
-    #[test]
     fn the_fastest_sample_is_what_other_work_did_not_slow_down() {
         let slowed = [9.0, 5.1, 8.0, 5.0, 7.0, 12.0];
         let fastest = Median::of(Location::Fastest, &slowed).unwrap();

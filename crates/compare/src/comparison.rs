@@ -277,7 +277,6 @@ mod tests {
     use crate::tests::planted;
     use crossover_results::model::Environment;
     use crossover_results::model::record::{RunRecord, Sidecar};
-    use crossover_results::store::sampled::Sampled;
 
     /// A run of one benchmark that takes about `ns`.
     fn run(label: &str, ns: f64) -> Baseline {
@@ -315,21 +314,17 @@ mod tests {
     /// A run of 60 benchmarks of one clock, each `factor` times as long as usual, with small differences between runs.
     fn many(run: u32, clock: Clock, factor: impl Fn(u32) -> f64) -> Baseline {
         let shortest = if clock == Clock::Events { 5e3 } else { 1e5 };
-        let benchmark = |i: u32| {
-            let id = format!("a/gpu/b/{i}");
+        let samples = |i: u32| {
             let process = 1.0 + 0.004 * f64::from(7 * i + 5 * run).sin();
             let centre = factor(i) * (shortest + 20.0 * f64::from(i)) * process;
             let samples = (0..20).map(|j| centre * (1.0 + 0.002 * f64::from(j).sin()));
-            let sampled = Sampled {
-                ns: samples.collect(),
-                clock: Some(clock),
-                sidecar: Some(Sidecar::of(&id, clock)),
-                ..Sampled::default()
-            };
-            (id, sampled)
+            (format!("a/gpu/b/{i}"), samples.collect())
         };
-        let mut run = Baseline::default();
-        run.results = (0..60).map(benchmark).collect();
+        let mut run = planted((0..60).map(samples));
+        for (id, sampled) in &mut run.results {
+            sampled.clock = Some(clock);
+            sampled.sidecar = Some(Sidecar::of(id, clock));
+        }
         run
     }
 

@@ -435,14 +435,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_end_with_the_terminal() {
-        let text = "half of the 5 benchmarks became 25.8 % slower";
-        assert_eq!(wrapped(text, "", None), format!("{text}\n"));
-        let lines = "  half of the 5\n    benchmarks\n    became\n    25.8 %\n    slower\n";
-        assert_eq!(wrapped(text, "  ", Some(16)), lines);
-    }
-
-    #[test]
     fn nothing_breaks_out_of_a_table() {
         assert_eq!(escape("a|b <i>\n`x`"), "a\\|b &lt;i&gt; \\`x\\`");
     }

@@ -223,3 +223,44 @@ impl BenchmarkHistory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawing_has_each_time_within_its_band_and_each_change_between_its_runs() {
+        let change = |is_slope| Change {
+            between: (0, 2),
+            found_at: 2,
+            ratio: 2.0,
+            is_slope,
+        };
+        let drawn = |deviation| {
+            let row = BenchmarkHistory {
+                id: String::new(),
+                times: vec![Some(100.0), None, Some(200.0)],
+                judged: Judged {
+                    changes: [true, false].map(change).into(),
+                    deviation,
+                    ..Judged::default()
+                },
+            };
+            row.drawing(&["a", "b", "c"].map(str::to_owned))
+                .into_string()
+        };
+        // Half and twice each time, in a drawing from 50 to 400 ns.
+        let svg = drawn(2.0_f64.ln() / 1.96);
+        for shown in [
+            "\"70.0,43.3 750.0,10.0 750.0,76.7 70.0,110.0 \"",
+            "\"70.0,76.7 750.0,43.3 \"",
+            "<line x1=\"70\" x2=\"70\"",
+            "<line x1=\"410\" x2=\"410\"",
+            ">400 ns<",
+        ] {
+            assert!(svg.contains(shown), "{shown}: {svg}");
+        }
+        // However far runs differ, the times fill a part of the drawing.
+        assert!(drawn(9.0).contains(">544 ns<"));
+    }
+}

@@ -314,3 +314,25 @@ fn fit(logs: &[f64], x: impl Fn(usize) -> f64) -> (f64, f64) {
     let squares = points().map(|(x, y)| (y - slope * x).powi(2)).sum();
     (squares, slope * (places[logs.len() - 1] - places[0]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_persists_is_missing_between_neighbouring_runs() {
+        let rising: Vec<f64> = (0..6).map(f64::from).collect();
+        let alternating = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0];
+        for (series, share) in [
+            // Half the squares of the steps are a seventh of the variance.
+            (&[&rising[..]][..], 0.9 - 1.0 / 7.0),
+            (&[&rising[..4]], 0.0),
+            (&[&alternating], 0.0),
+            (&[&[5.0; 6]], 0.0),
+            (&[&alternating, &rising, &rising[..5]], 0.9 - 1.0 / 5.0),
+        ] {
+            let found = persistent(series.iter().copied());
+            assert!((found - share).abs() < 1e-12, "{series:?}: {found}");
+        }
+    }
+}

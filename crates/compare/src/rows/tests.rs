@@ -1,4 +1,5 @@
 use super::*;
+use crate::tests::planted;
 use crossover_results::model::record::Sidecar;
 
 const ID: &str = "a/cpu/b/1";
@@ -11,14 +12,10 @@ fn run(ns: f64, chose: Option<&str>) -> Baseline {
         choices: choices.into_iter().collect(),
         ..Sidecar::of(ID, Clock::Wall)
     };
-    let sampled = Sampled {
-        ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
-        clock: Some(sidecar.clock),
-        sidecar: Some(sidecar),
-        ..Sampled::default()
-    };
-    let mut run = Baseline::default();
-    run.results.insert(ID.to_owned(), sampled);
+    let ns = (0..20).map(|i| ns + f64::from(i) * 1e-3);
+    let mut run = planted([(ID.to_owned(), ns.collect())]);
+    let sampled = run.results.get_mut(ID).unwrap();
+    (sampled.clock, sampled.sidecar) = (Some(sidecar.clock), Some(sidecar));
     run
 }
 
@@ -51,19 +48,9 @@ fn a_pair_whose_sides_chose_differently_does_not_count() {
 
 #[test]
 fn two_clocks_are_not_compared_also_without_a_sidecar() {
-    let on = |clock| {
-        let mut run = run(10.0, None);
-        let sampled = run.results.get_mut(ID).unwrap();
-        sampled.sidecar = None;
-        sampled.clock = Some(clock);
-        run
-    };
-    let (row, case) = rows(
-        &[on(Clock::EventsGated)],
-        &[on(Clock::Events)],
-        &Options::default(),
-    )
-    .remove(0);
+    let [base, new] =
+        [Clock::EventsGated, Clock::Events].map(|clock| [constant(10.0, Some(clock))]);
+    let (row, case) = rows(&base, &new, &Options::default()).remove(0);
     assert!(case.is_none());
     let reason = "timed on events and events-gated: different quantities";
     assert_eq!(row.reason.as_deref(), Some(reason));
@@ -71,14 +58,9 @@ fn two_clocks_are_not_compared_also_without_a_sidecar() {
 
 /// A run whose samples are all `ns`.
 fn constant(ns: f64, clock: Option<Clock>) -> Baseline {
-    let mut run = run(ns, None);
-    let sampled = run.results.get_mut(ID).unwrap();
     let ns = (1..=20).map(|iterations| ns * f64::from(iterations) / f64::from(iterations));
-    *sampled = Sampled {
-        ns: ns.collect(),
-        clock,
-        ..Sampled::default()
-    };
+    let mut run = planted([(ID.to_owned(), ns.collect())]);
+    run.results.get_mut(ID).unwrap().clock = clock;
     run
 }
 

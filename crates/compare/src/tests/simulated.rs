@@ -385,6 +385,14 @@ impl Tally {
         self.false_share / self.families as f64
     }
 
+    pub(super) fn add(&mut self, other: &Self) {
+        self.families += other.families;
+        self.false_families += other.false_families;
+        self.false_share += other.false_share;
+        self.changed += other.changed;
+        self.missed += other.missed;
+    }
+
     fn count(&mut self, judged: &[Judged], truths: &[f64], planted: Planted) {
         let (mut called, mut wrong) = (0_usize, 0_usize);
         for (i, (judged, truth)) in judged.iter().zip(truths).enumerate() {
@@ -426,21 +434,7 @@ pub(super) fn tally(m: &Machine, families: usize, effect: f64, every: usize) -> 
 }
 
 pub(super) fn tally_of(m: &Machine, families: usize, truths: &[f64]) -> Tally {
-    tally_prepared(m, families, truths, |_| ())
-}
-
-/// The same of cases that `prepare` changes before they are run.
-pub(super) fn tally_prepared(
-    m: &Machine,
-    families: usize,
-    truths: &[f64],
-    prepare: impl Fn(&mut Simulated) + Sync,
-) -> Tally {
-    let judged = |seed| {
-        let mut simulated = Simulated::new(m, seed as u64, truths.to_vec());
-        prepare(&mut simulated);
-        simulated.compare().0
-    };
+    let judged = |seed| Simulated::new(m, seed as u64, truths.to_vec()).compare().0;
     let comparisons: Vec<Vec<Judged>> = (0..families).into_par_iter().map(judged).collect();
     let mut tally = Tally::default();
     for judged in comparisons {

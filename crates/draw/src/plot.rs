@@ -303,17 +303,21 @@ fn size_ticks((low, high): (f64, f64), unit: Unit, mut measured: Vec<f64>) -> Ve
 mod tests {
     use super::*;
 
-    #[test]
-    fn short_axes_have_lines() {
-        let dots = vec![Dot::exact(7168.0, 2.2e6), Dot::exact(10240.0, 4.5e6)];
-        let plot = Plot {
+    fn plot(quantity: Quantity, dots: Vec<Dot>) -> Plot {
+        Plot {
             title: String::new(),
             size_label: String::new(),
             size_unit: Unit::Count,
-            quantity: Quantity::Time,
+            quantity,
             curves: vec![Curve::joined("", Paint::Cpu, dots)],
             limits: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn short_axes_have_lines() {
+        let dots = vec![Dot::exact(7168.0, 2.2e6), Dot::exact(10240.0, 4.5e6)];
+        let plot = plot(Quantity::Time, dots);
         let Frame { sizes, values } = plot.frame().unwrap();
         let sizes = sizes.ticks.iter().map(|at| plot.size_label(*at, 13.5));
         assert_eq!(Vec::from_iter(sizes), ["7,168", "10,240"]);
@@ -324,14 +328,7 @@ mod tests {
 
     #[test]
     fn labels_are_those_of_the_tables() {
-        let plot = |quantity| Plot {
-            title: String::new(),
-            size_label: String::new(),
-            size_unit: Unit::Count,
-            quantity,
-            curves: Vec::new(),
-            limits: Vec::new(),
-        };
+        let plot = |quantity| plot(quantity, Vec::new());
         let time = plot(Quantity::Time);
         assert_eq!(time.value_label(3.0), "1 µs");
         assert_eq!(time.value_label(-299.0), "1e-299 ns");

@@ -129,14 +129,11 @@ mod tests {
         assert_eq!(kept_at(&["0-1"], Some("0"), "0"), None);
         let empty = tempfile::tempdir().unwrap();
         assert!(Nodes::below(empty.path(), None).is_none());
-        let (_dir, sys) = machine(&["3-1"], None);
-        assert!(Nodes::below(&sys, None).is_none(), "no list of cores");
-    }
-
-    #[test]
-    fn a_machine_with_one_node_needs_no_choice() {
+        // One node leaves no choice.
         let (_dir, sys) = machine(&["0-1"], Some("0"));
         assert_eq!(Nodes::below(&sys, Some(GPU)).unwrap().cores_of_gpu(), None);
+        let (_dir, sys) = machine(&["3-1"], None);
+        assert!(Nodes::below(&sys, None).is_none(), "no list of cores");
     }
 
     #[test]

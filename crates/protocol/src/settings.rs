@@ -261,17 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_gives_the_defaults() {
-        let defaults = settings(&[]).unwrap();
-        assert_eq!(defaults.size_set, SizeSet::Default);
-        assert_eq!(defaults.device, Some(0));
-        assert_eq!(defaults.gate, GateMode::Auto);
-        assert!(defaults.monitor);
-        assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
-        assert_eq!(settings(&[("CROSSOVER_SIZES", "")]).unwrap(), defaults);
-    }
-
-    #[test]
     fn good_values_are_taken() {
         let s = settings(&[
             ("CROSSOVER_SIZES", "full"),
@@ -291,27 +280,9 @@ mod tests {
         let several = settings(&[("CROSSOVER_DEVICE", "2, 0,1")]).unwrap();
         let listed = FurtherDevices::Listed(vec![0, 1]);
         assert_eq!((several.device, several.further), (Some(2), listed));
+        assert_eq!(settings(&[("CROSSOVER_SIZES", "")]), settings(&[]));
         let all = settings(&[("CROSSOVER_DEVICE", "all")]).unwrap();
         assert_eq!((all.device, all.further), (Some(0), FurtherDevices::All));
-    }
-
-    #[test]
-    fn unknown_variables_are_named() {
-        let names = [
-            "CROSSOVER_SIZE",
-            "CROSSOVER_GATE",
-            "CROSSOVER_COMMIT",
-            "PATH",
-            "CROSSOVER_TEST_SUITE",
-            "CROSSOVER_COLOUR",
-        ];
-        assert_eq!(
-            unknown_among(names.map(str::to_owned)),
-            [
-                "CROSSOVER_COLOUR is not a setting and is ignored",
-                "CROSSOVER_SIZE is not a setting and is ignored; is CROSSOVER_SIZES meant?"
-            ]
-        );
     }
 
     #[test]

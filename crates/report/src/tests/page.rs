@@ -11,7 +11,6 @@ use crate::write::write;
 use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_results::store::machine_record;
 use crossover_results::store::profiles::Profiled;
-use crossover_results::store::stored_results::StoredResults;
 use serde_json::Value;
 
 /// The part of a page from an id to the end of its section.

@@ -192,9 +192,11 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let far = said(&Question::new("matmul", 2048).data(Residency::Queued));
     let first = "matmul, N = 2,048, on the device, a queue of calls: use the GPU; it is ";
     assert!(far.starts_with(first), "{far}");
-    let basis =
-        "nearest to its compute limit\nbasis: measured at this size\none call: the GPU wins";
-    holds(&far, &["× faster (", basis]);
+    let basis = "nearest to its compute limit)\nbasis: measured at this size\n";
+    holds(
+        &far,
+        &["× faster (", basis, "one call: the GPU wins: from N = "],
+    );
     let often = said(&Question::new("matmul", 2048).reuse(5).cold());
     let together = "\nall calls together, with the start of the process on the GPU: CPU ";
     holds(&often, &[together]);

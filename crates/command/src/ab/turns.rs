@@ -254,16 +254,14 @@ mod tests {
 
     const SIDE: &str = "ab::turns::tests::side";
     const LONG: Duration = Duration::from_secs(60);
-    /// In place of ids: it connects to nobody.
-    const HANGS: &str = "hangs";
 
-    /// A side that runs `ids` in two executables and writes down what it does.
-    fn commands(log: &Path, ids: [&str; 2]) -> Vec<Command> {
+    /// A side that runs `ids` in two executables and writes down what it does, with the name of its folder.
+    fn commands(home: &Path, ids: [&str; 2]) -> Vec<Command> {
         let run = |ids| {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
                 .args(["--exact", SIDE, "--ignored"])
-                .env("SIDE_LOG", log)
+                .env("CRITERION_HOME", home)
                 .env("SIDE_IDS", ids);
             command
         };
@@ -285,24 +283,14 @@ mod tests {
         let Some(socket) = std::env::var_os("CROSSOVER_TURNS") else {
             return;
         };
-        // Without a log of its own, a side writes its name into that of the pair.
-        let (log, name) = std::env::var_os("SIDE_LOG").map_or_else(
-            || {
-                let home = PathBuf::from(std::env::var_os("CRITERION_HOME").unwrap());
-                let name = home.file_name().unwrap().display().to_string();
-                (home.with_file_name("log"), name + " ")
-            },
-            |log| (log.into(), String::new()),
-        );
-        let write = |text: &str| {
-            let log = fs::File::options().create(true).append(true).open(&log);
-            let line = format!("{name}{text}\n");
+        let home = PathBuf::from(std::env::var_os("CRITERION_HOME").unwrap());
+        let write = |id: &str| {
+            let log = home.with_file_name("log");
+            let log = fs::File::options().create(true).append(true).open(log);
+            let line = format!("{} {id}\n", home.file_name().unwrap().display());
             log.unwrap().write_all(line.as_bytes()).unwrap();
         };
         let ids = std::env::var("SIDE_IDS").unwrap_or("x".to_owned());
-        if ids == HANGS {
-            std::thread::sleep(LONG);
-        }
         let mut parent = Parent::connect(Path::new(&socket)).unwrap();
         let mut say = |said: &TurnMessage| -> TurnReply { parent.ask(said).unwrap() };
         let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
@@ -327,9 +315,7 @@ mod tests {
     #[test]
     fn each_side_runs_what_it_is_told_to_and_says_what_it_chose() {
         let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let a = commands(&log, ["x y", "z"]);
-        let b = commands(&log, ["x y", "z"]);
+        let [a, b] = ["a", "b"].map(|side| commands(&dir.path().join(side), ["x y", "z"]));
         let told = [instructions(&["x", "z"]), instructions(&["z"])];
         let [a, b] = take([a, b], told, false, LONG).unwrap();
         for (side, chose) in [(a, &["how", "x", "z"][..]), (b, &["how", "z"])] {
@@ -337,21 +323,8 @@ mod tests {
             assert_eq!(Vec::from_iter(side.choices.keys()), chose);
             assert_eq!(side.choices["how"], "as before");
         }
-        assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
-    }
-
-    #[test]
-    fn a_side_that_never_connects_is_ended() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let commands = || commands(&log, [HANGS, "x"]);
-        let told = || Instructions::default();
-        let limit = Duration::from_millis(100);
-        let sides = take([commands(), commands()], [told(), told()], false, limit).unwrap();
-        for side in sides {
-            assert!(side.pause == Pause::Ended && side.status.is_none());
-        }
-        assert!(!log.exists());
+        let log = fs::read_to_string(dir.path().join("log")).unwrap();
+        assert_eq!(log, "a x\na x\na z\nb z\nb z\na z\n");
     }
 
     /// The turns of two sides, each of which is this executable.

@@ -55,9 +55,8 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
     let moody = few("moody", Sizes::new([4, 8], [], []))
         .with(Moody::row("settles", Some(Moody::OF_THE_FIRST)))
         .with(Moody::row("never", None));
-    let steps = |_: &Rc<Ones>| -> Made { Ok(Box::new(Steps::default())) };
-    let stateful =
-        few("stateful", Sizes::new([4], [], [])).with(Implementation::cpu("steps", steps));
+    let steps = Counted::row("steps", |_| Duration::from_micros(100));
+    let stateful = few("stateful", Sizes::new([4], [], [])).with(steps);
     let ones = [sound, faulty, long, moody, stateful].map(AnyGroup::from);
     let groups = ones.into_iter().chain([choice.into()]);
     let groups = groups.map(AnyGroup::verified_by_tests);
@@ -71,17 +70,16 @@ fn few(name: &'static str, sizes: Sizes) -> Group<Ones> {
     Group::new(name, sizes, None, |_| Cost::default()).no_inputs()
 }
 
-/// A user's group, in which each row but one is wrong in a way that no timed size shows.
+/// A user's group with a row that is wrong in a way that no timed size shows.
 fn own() -> Group<Values> {
     let sizes = Sizes::new([4], [4], [4]).odd([1, 9]);
     Group::new("own", sizes, None, |_| Cost::default())
-        .with(copies("right", 1e-6, |x, y| y.copy_from_slice(x)))
-        .with(copies("cached", 1e-6, |x, y| {
+        .with(copies("right", |x, y| y.copy_from_slice(x)))
+        .with(copies("cached", |x, y| {
             static KNOWN: LazyLock<Mutex<HashMap<usize, Vec<f32>>>> = LazyLock::new(Mutex::default);
             let mut known = KNOWN.lock().unwrap();
             y.copy_from_slice(known.entry(x.len()).or_insert_with(|| x.to_vec()));
         }))
-        .with(copies("loose", 1e3, |x, y| y.copy_from_slice(x)))
 }
 
 /// Whose inputs are the same with another seed.
@@ -109,14 +107,10 @@ impl Workload for Values {
 }
 
 /// A row that copies its input by `compute`.
-fn copies(
-    name: &'static str,
-    bound: f64,
-    compute: fn(&[f32], &mut [f32]),
-) -> Implementation<Values> {
+fn copies(name: &'static str, compute: fn(&[f32], &mut [f32])) -> Implementation<Values> {
     Implementation::cpu(name, move |x: &Rc<Values>| {
         let (input, judge) = (x.clone(), x.clone());
-        let check = move |y: &[f32]| compare(y, judge.0.iter().map(|&x| x.into()), 1.0, bound);
+        let check = move |y: &[f32]| compare(y, judge.0.iter().map(|&x| x.into()), 1.0, 1e-6);
         Ok(on_cpu(x.0.len(), move |y| compute(&input.0, y), check))
     })
 }
@@ -181,15 +175,30 @@ fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Made {
 
 /// Changes its own state, so only one run from restored state gives the right result. It notes how
 /// often it ran after each restoring.
-#[derive(Default)]
-struct Steps {
-    output: f64,
+struct Counted<F> {
+    size: usize,
+    output: f32,
     runs: Vec<u32>,
+    /// The time that a run takes, by its number.
+    time: F,
 }
 
-impl Routine for Steps {
+impl<F: Fn(u32) -> Duration + Copy + 'static> Counted<F> {
+    fn row(name: &'static str, time: F) -> Implementation<Ones> {
+        Implementation::cpu(name, move |ones: &Rc<Ones>| {
+            Ok(Box::new(Self {
+                size: ones.0,
+                output: f32::NAN,
+                runs: Vec::new(),
+                time,
+            }))
+        })
+    }
+}
+
+impl<F: Fn(u32) -> Duration> Routine for Counted<F> {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.output = f64::NAN;
+        self.output = f32::NAN;
         Ok(())
     }
     fn restore(&mut self) -> Result<(), RoutineError> {
@@ -199,16 +208,14 @@ impl Routine for Steps {
     fn run(&mut self) -> Result<(), RoutineError> {
         let runs = self.runs.last_mut().ok_or("it was never restored")?;
         *runs += 1;
-        self.output = f64::from(*runs);
-        std::thread::sleep(Duration::from_micros(100));
+        self.output = *runs as f32;
+        let number = self.runs.iter().sum();
+        std::thread::sleep((self.time)(number));
+        in_a_library(self.size, number);
         Ok(())
     }
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(Verified {
-            error: (self.output - 1.0).abs(),
-            bound: 0.0,
-            method: "runs from restored state, beyond the first".to_owned(),
-        })
+        Ok(compare(&[self.output], [1.0], 1.0, 0.0))
     }
     fn notes(&self) -> Vec<String> {
         self.runs.iter().map(u32::to_string).collect()
@@ -216,11 +223,7 @@ impl Routine for Steps {
 }
 
 /// Takes a short and a long time by turns in its first runs, and a long one in all later runs.
-pub(crate) struct Moody {
-    inner: Box<dyn Routine>,
-    settles_after: Option<u32>,
-    runs: u32,
-}
+pub(crate) struct Moody;
 
 impl Moody {
     /// With these a benchmark is run once to verify it, once to plan, once to warm up, and once
@@ -234,33 +237,12 @@ impl Moody {
     pub(crate) const LONG: Duration = Duration::from_millis(20);
 
     fn row(name: &'static str, settles_after: Option<u32>) -> Implementation<Ones> {
-        Implementation::cpu(name, move |ones: &Rc<Ones>| {
-            Ok(Box::new(Self {
-                inner: with(Fault::None)(ones)?,
-                settles_after,
-                runs: 0,
-            }))
+        Counted::row(name, move |run| {
+            let settled = settles_after.is_some_and(|runs| run > runs);
+            match settled || run.is_multiple_of(2) {
+                true => Self::LONG,
+                false => Self::LONG / 4,
+            }
         })
-    }
-}
-
-impl Routine for Moody {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.inner.poison()
-    }
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.runs += 1;
-        let settled = self.settles_after.is_some_and(|runs| self.runs > runs);
-        std::thread::sleep(match settled || self.runs.is_multiple_of(2) {
-            true => Self::LONG,
-            false => Self::LONG / 4,
-        });
-        self.inner.run()
-    }
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.inner.check()
-    }
-    fn notes(&self) -> Vec<String> {
-        vec![format!("{} runs", self.runs)]
     }
 }

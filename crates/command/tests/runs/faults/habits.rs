@@ -25,8 +25,8 @@ const LEAVES_A_PROCESS: &str = "leaves-a-process";
 /// All processes that are to answer hang, but the one that removes the file [`FIRST`].
 const HANGS_LATER: &str = "hangs-later";
 const FIRST: &str = "first";
-/// Processes that confirm answers are killed: before they ask what to do, and in their first measurement.
-pub(crate) const CONFIRMS_AND_IS_KILLED: [&str; 2] = ["asks-nothing-and-dies", "confirms-and-dies"];
+/// Processes that confirm answers are killed in their first measurement.
+pub(crate) const CONFIRMS_AND_IS_KILLED: &str = "confirms-and-dies";
 pub(crate) const IS_KILLED: &str = "is-killed";
 pub(crate) const IS_STOPPED: &str = "is-stopped";
 
@@ -50,9 +50,6 @@ pub(crate) fn before_it_answers() {
         && fs::remove_file(folder().join(FIRST)).is_err()
     {
         std::thread::sleep(Duration::from_secs(600));
-    }
-    if has(CONFIRMS_AND_IS_KILLED[0]) && is_asked("CROSSOVER_CONFIRMS") {
-        nix::sys::signal::raise(Signal::SIGKILL).unwrap();
     }
     let asks = ["CROSSOVER_CONFIRMS", "CROSSOVER_TURNS"];
     if has(LEAVES_A_PROCESS) && asks.into_iter().any(is_asked) {
@@ -80,7 +77,7 @@ pub(crate) fn in_a_library(size: usize, run: u32) {
             nix::sys::signal::raise(signal).unwrap();
         }
     }
-    if has(CONFIRMS_AND_IS_KILLED[1]) && std::env::var_os("CROSSOVER_CONFIRMS").is_some() {
+    if has(CONFIRMS_AND_IS_KILLED) && std::env::var_os("CROSSOVER_CONFIRMS").is_some() {
         nix::sys::signal::raise(Signal::SIGKILL).unwrap();
     }
     if has(LIBRARY_PRINTS) {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crossover_results::store::machine_results::MachineResults;
+use crossover_results::store::sampled::Sampled;
 use crossover_suite::Package;
 use crossover_suite::model::{RunRecord, Sidecar};
 use serde_json::Value;
@@ -116,23 +118,14 @@ impl Suite {
     /// The sidecar of a result, which must be that of the samples beside it.
     pub(crate) fn sidecar(&self, folder: &str) -> Sidecar {
         let folder = self.root.join(folder);
-        let sampled = crossover_results::store::sampled::Sampled::whole(&folder);
+        let sampled = Sampled::whole(&folder);
         sampled.expect("a whole result").sidecar.expect("a sidecar")
-    }
-
-    /// The record that a report of these results writes.
-    pub(crate) fn summary(&self) -> Value {
-        let out = tempfile::tempdir().unwrap();
-        let mut report = self.crossover("report --no-reference --out");
-        expect(report.arg(out.path()), 0, "");
-        record(out.path())
     }
 
     /// The ids that a report shows.
     pub(crate) fn shown(&self) -> Vec<String> {
-        let summary = self.summary();
-        let rows = summary["benchmarks"].as_array().unwrap().iter();
-        let mut ids = Vec::from_iter(rows.map(|row| row["id"].as_str().unwrap().to_owned()));
+        let results = MachineResults::read(&self.root, "here", false);
+        let mut ids = Vec::from_iter(results.benchmarks().map(|result| result.id.clone()));
         ids.sort();
         ids
     }
@@ -150,12 +143,6 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 pub(crate) fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-/// The record beside the page in a folder.
-pub(crate) fn record(folder: &Path) -> Value {
-    let packed = fs::read(folder.join("record.json.gz")).unwrap();
-    serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
 }
 
 /// The same run with a limit of the shell.

@@ -5,7 +5,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
-use serde_json::Value;
 
 use crate::faults::habits::{HELD, held};
 use crate::faults::run::{SOUND, Suite, files};
@@ -122,12 +121,9 @@ pub(crate) fn a_signal_while_it_is_measured_once_more() {
     let (code, said) = interrupted_at(&mut run, HELD, Signal::SIGINT, hold);
     assert_eq!(code, Some(130), "{said}");
     holds(&said, "1 benchmark unsteady, so no answer uses them");
-    let summary = suite.summary();
-    let [result] = &summary["benchmarks"].as_array().unwrap()[..] else {
-        panic!("{summary}")
-    };
-    assert_eq!(result["id"], "moody/cpu/never/4");
-    assert!(result["unsteady"].is_string(), "{result}");
+    assert_eq!(suite.shown(), ["moody/cpu/never/4"]);
+    let result = suite.sidecar("moody/cpu_never/4/new");
+    assert!(result.unsteady.is_some(), "{result:?}");
     let aside = suite.files().into_keys().find(|path| {
         let text = path.to_string_lossy();
         text.contains("result/") || text.contains(".earlier")
@@ -159,17 +155,4 @@ pub(crate) fn a_killed_run_says_what_it_did_not_reach() {
         let is_told = skipped.any(|skip| skip.id == id && skip.reason.contains(why));
         assert!(is_told, "{record:?}");
     }
-    let not_reached = || -> Vec<Value> {
-        let summary = suite.summary();
-        let left_out = summary["left_out"].as_array().unwrap().iter();
-        let ended = |out: &&Value| out["reason"].as_str().unwrap().contains("ended before it");
-        left_out
-            .filter(ended)
-            .map(|out| out["what"].clone())
-            .collect()
-    };
-    assert_eq!(not_reached(), [last]);
-    // A run that gets to its end leaves nothing of the kind.
-    suite.run("--bench --quick choice", 0, "");
-    assert_eq!(not_reached(), [""; 0]);
 }

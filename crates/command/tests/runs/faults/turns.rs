@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossover_protocol::child::Child;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
+use crossover_suite::model::Sidecar;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -91,47 +92,16 @@ pub(crate) fn two_sides_take_turns_without_what_failed() {
     let sound = Vec::from_iter(last.iter().map(String::as_str).chain(SOUND));
     for run in ["a1", "b1", "a2", "b2"] {
         assert_eq!(bundles.shown(run), sound, "{run}: {messages}");
+        let result = bundles.results(run).join("sound/cpu_fill/32/new");
         // Twenty, or ten if the process was held up in its warm-up.
-        let sample = read(
-            &bundles
-                .results(run)
-                .join("sound/cpu_fill/32/new/sample.json"),
-        );
+        let sample = read(&result.join("sample.json"));
         let samples = sample["times"].as_array().unwrap().len();
         assert!(samples >= 10, "{run}: {samples}");
+        let verified = !read(&result.join("crossover.json"))["verified"].is_null();
+        assert_eq!(verified, run.ends_with('1'), "{run}: {messages}");
     }
     habits::nothing_is_left(bundles.dir());
     bundles.nothing_goes_on();
-}
-
-/// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
-/// without being verified again; what was measured of the machine is kept.
-pub(crate) fn what_is_undecided_is_run_again() {
-    // The least that a machine with other work needs for a third pair.
-    let enough = ["0.2", "1", "4"].into_iter().any(runs_again_within);
-    assert!(enough, "no third pair within four minutes");
-}
-
-/// Whether there is a third pair within this budget in minutes.
-fn runs_again_within(budget: &str) -> bool {
-    let bundles = Bundles::new("exec");
-    // A threshold so small that no two results can be shown to be the same.
-    let options = format!("--budget {budget} --threshold 0.0001 --json -- sound");
-    let output = bundles.ab(&options).output().unwrap();
-    let messages = printed(&output);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{messages}");
-    let verified = ["a1", "b1", "a2"].map(|run| {
-        let result = bundles.results(run).join("sound/cpu_fill/32/new");
-        !read(&result.join("crossover.json"))["verified"].is_null()
-    });
-    assert_eq!(verified, [true, true, false], "{messages}");
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(json["screened"], 2);
-    assert_eq!(json["failures"], serde_json::json!([]));
-    bundles.nothing_goes_on();
-    ["a3", "b3"]
-        .into_iter()
-        .all(|run| bundles.results(run).is_dir())
 }
 
 /// Where one side dies or hangs, all results of the other are there.
@@ -141,6 +111,7 @@ pub(crate) fn one_side_fails() {
         (with(habits::IS_KILLED), "failed (exit status: 137)"),
         (with(habits::IS_STOPPED), "hung and was ended"),
         ("exit 3".to_owned(), "failed (exit status: 3)"),
+        ("sleep 600".to_owned(), "hung and was ended"),
     ] {
         let mut bundles = Bundles::new(&second);
         let output = bundles.ab("--turn-limit 10 -- sound").output().unwrap();
@@ -179,52 +150,31 @@ pub(crate) fn messages_have_the_same_form_in_each_version() {
     assert_eq!(PROTOCOL, 2);
     for line in [
         r#"{"plan":{"protocol":2,"ids":["a"]}}"#,
-        r#"{"ready":{"id":"a"}}"#,
-        r#"{"sampled":{"id":"a"}}"#,
         r#"{"chose":{"choices":{"a":"b"}}}"#,
     ] {
         let message: TurnMessage = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&message).unwrap(), line);
     }
-    for line in [
-        r#""go""#,
-        r#"{"run":{"core":null,"only":["a"],"verify":true,"choices":{}}}"#,
-    ] {
-        let reply: TurnReply = serde_json::from_str(line).unwrap();
-        assert_eq!(serde_json::to_string(&reply).unwrap(), line);
-    }
+    let line = r#"{"run":{"core":null,"only":["a"],"verify":true,"choices":{}}}"#;
+    let reply: TurnReply = serde_json::from_str(line).unwrap();
+    assert_eq!(serde_json::to_string(&reply).unwrap(), line);
 }
 
-/// A run that was driven as `crossover ab` drives its sides.
-struct Driven {
-    suite: Suite,
-    /// The benchmarks that it could run, and those that were set up.
-    plan: Vec<String>,
-    ready: Vec<String>,
-    choices: BTreeMap<String, String>,
-}
-
-/// Runs what matches `filter` without taking turns. It must end without an error.
-fn drive(filter: &str, instructions: Instructions) -> Driven {
+/// A result of a run that is driven as `crossover ab` drives its sides, and the choices of the run, which must end
+/// without an error.
+fn driven(instructions: &Instructions) -> (Sidecar, BTreeMap<String, String>) {
     const LIMIT: Duration = Duration::from_secs(300);
     let suite = Suite::new();
     let log = suite.path("output");
     let output = File::create(&log).unwrap();
-    let mut run = suite.bench(&format!("--bench {filter}"));
+    let mut run = suite.bench("--bench choice");
     run.stdout(output.try_clone().unwrap()).stderr(output);
     let mut child = Child::start_asked(&mut run, TURNS).unwrap();
-    let (mut choices, mut plan, mut ready) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut choices = BTreeMap::new();
     while let Some(message) = child.receive(LIMIT).unwrap() {
         let reply = match message {
-            TurnMessage::Plan { ids, .. } => {
-                plan = ids;
-                TurnReply::Run(instructions.clone())
-            }
-            TurnMessage::Ready { id, .. } => {
-                ready.push(id);
-                TurnReply::Go
-            }
-            TurnMessage::Sampled { .. } => TurnReply::Go,
+            TurnMessage::Plan { .. } => TurnReply::Run(instructions.clone()),
+            TurnMessage::Ready { .. } | TurnMessage::Sampled { .. } => TurnReply::Go,
             TurnMessage::Chose { choices: chosen } => {
                 choices = chosen;
                 TurnReply::Go
@@ -235,41 +185,14 @@ fn drive(filter: &str, instructions: Instructions) -> Driven {
     let status = child.ends_within(LIMIT).unwrap();
     let log_text = fs::read_to_string(log).unwrap();
     assert!(status.is_some_and(|status| status.success()), "{log_text}");
-    Driven {
-        suite,
-        plan,
-        ready,
-        choices,
-    }
-}
-
-/// None of the others are set up or checked.
-pub(crate) fn only_what_it_is_told_to_run() {
-    let only = |ids: &[&str]| {
-        let only = ids.iter().copied().map(str::to_owned);
-        let instructions = Instructions {
-            only: Some(only.collect()),
-            ..Instructions::default()
-        };
-        drive("sound|faulty", instructions)
-    };
-    let one = only(&["sound/cpu/fill/8", "nothing/cpu/such/1"]);
-    let [sound, faulty] = ["sound/", "faulty/"]
-        .map(|group| one.plan.iter().filter(|id| id.starts_with(group)).count());
-    assert!(sound == SOUND.len() && faulty > 0, "{:?}", one.plan);
-    assert_eq!(one.ready, ["sound/cpu/fill/8"]);
-    assert_eq!(one.suite.shown(), ["sound/cpu/fill/8"]);
-    let record = one.suite.records().remove(0);
-    assert!(record.skipped.is_empty() && record.failed.is_empty());
-    assert!(!only(&[]).suite.root.join("runs").exists());
+    (suite.sidecar("choice/cpu_best/4/new"), choices)
 }
 
 pub(crate) fn choices_are_said_and_taken() {
-    let result = |run: &Driven| run.suite.sidecar("choice/cpu_best/4/new");
-    let first = drive("choice", Instructions::default());
-    let (choice, chosen) = first.choices.first_key_value().unwrap();
-    assert_eq!(first.choices.len(), 1, "{:?}", first.choices);
-    assert!(result(&first).notes[0].starts_with(chosen), "{chosen}");
+    let (result, first) = driven(&Instructions::default());
+    let (choice, chosen) = first.first_key_value().unwrap();
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(result.notes[0].starts_with(chosen), "{chosen}");
 
     let told = |chosen: &str| {
         let choices = [(&**choice, chosen), ("not asked for here", "which")];
@@ -278,17 +201,16 @@ pub(crate) fn choices_are_said_and_taken() {
             choices: choices.into(),
             ..Instructions::default()
         };
-        drive("choice", instructions)
+        driven(&instructions)
     };
     // Each of these is taken, whichever is the fastest.
     for other in ["three nested loops", "gemm"] {
-        let next = told(other);
-        let result = result(&next);
+        let (result, taken) = told(other);
         assert!(result.notes[0].starts_with(other), "{:?}", result.notes);
-        assert_eq!(next.choices, [(choice.clone(), other.to_owned())].into());
+        assert_eq!(taken, [(choice.clone(), other.to_owned())].into());
         // The result names the routines that it was chosen from.
-        assert_eq!(result.choices, next.choices);
+        assert_eq!(result.choices, taken);
     }
-    let measured = told("by a library that is gone");
-    assert!(!measured.choices[choice].contains("gone"));
+    let (_, measured) = told("by a library that is gone");
+    assert!(!measured[choice].contains("gone"));
 }

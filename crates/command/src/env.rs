@@ -158,33 +158,17 @@ fn listing(environment: &Environment, results: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_results::model::environment::{Cpu, FurtherGpu, GpuInfo, PcieLink};
+    use crossover_results::model::environment::{FurtherGpu, GpuInfo};
 
     #[test]
     fn a_machine_is_listed() {
         let environment = Environment {
-            cpu: Cpu {
-                model: "Xeon".to_owned(),
-                logical_cores: 16,
-                usable_cores: 4,
-                quota_cores: Some(0.5),
-                caches: Some("48K 32K 2048K".to_owned()),
-                vector_extensions: vec!["avx2".to_owned(), "fma".to_owned()],
-                ..Cpu::default()
-            },
             gpu: Some(GpuInfo {
                 name: "NVIDIA H200".to_owned(),
-                compute_capability: (9, 0),
-                memory_bytes: 139 << 30,
                 max_sm_clock_mhz: Some(1980),
                 sm_clock_mhz: Some(345),
-                holds_sm_clock: Some(false),
                 cuda: Some((13, 0)),
                 nvrtc: Some((13, 1)),
-                pcie: Some(PcieLink {
-                    generation: 5,
-                    width: 16,
-                }),
                 ..GpuInfo::default()
             }),
             further_gpus: vec![FurtherGpu {
@@ -198,22 +182,11 @@ mod tests {
         };
         let text = listing(&environment, Path::new("/results"));
         for line in [
-            "CPU                   Xeon",
-            "usable cores          4",
-            "logical cores         16",
-            "CPU quota             0.500 cores",
-            "caches                48K 32K 2048K",
-            "vectors               avx2 fma",
             "GPU                   NVIDIA H200 (device 0)",
-            "compute capability    9.0",
-            "GPU memory            139 GiB",
             "NVRTC version         13.1, newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
              device (crossover_timing::compile), or update the driver",
             "highest SM clock      1980 MHz (now 345 MHz)",
-            "SM clock lock         none (`sudo nvidia-smi -lgc 1980` locks it)",
-            "PCIe link             generation 5, x16",
             "GPU                   NVIDIA H200 (device 1)",
-            "link                  NVLink",
             "                      with device 2: peer access is reported and does not work: disable the IOMMU or PCIe \
              ACS, or set NCCL_P2P_DISABLE=1",
             "disturbances          one",
@@ -226,8 +199,7 @@ mod tests {
             ..Environment::default()
         };
         let text = listing(&absent, Path::new("r"));
-        for found in ["GPU                   none: no driver\n", "none found"] {
-            assert!(text.contains(found), "{text}");
-        }
+        let none = "GPU                   none: no driver\n";
+        assert!(text.contains(none), "{text}");
     }
 }

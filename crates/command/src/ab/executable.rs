@@ -495,15 +495,3 @@ impl Workspace {
         remarks
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_of_a_comparison_polls_no_nvml() {
-        let command = Executable::of_bundle("run".into()).command();
-        let mut set = command.get_envs();
-        assert!(set.any(|it| it == ("CROSSOVER_MONITOR".as_ref(), Some("off".as_ref()))));
-    }
-}

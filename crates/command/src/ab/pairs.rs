@@ -416,21 +416,6 @@ mod tests {
         assert_eq!(worth_it(3.0), [""; 0]);
     }
 
-    #[test]
-    fn a_slow_one_gives_way_to_many_quick_ones() {
-        let slow = Open {
-            id: "slow",
-            pairs: 2.0,
-            seconds: 10.0,
-        };
-        let quick = Open {
-            id: "quick",
-            pairs: 9.0,
-            seconds: 0.1,
-        };
-        assert_eq!(worth_it(vec![slow, quick], 1.0, 15.0), ["quick"]);
-    }
-
     /// As in a comparison of a GPU: after two pairs many quick benchmarks need 13 pairs, a few slow ones 6.
     #[test]
     fn a_few_that_need_fewer_pairs_do_not_crowd_out_the_others() {
@@ -439,5 +424,7 @@ mod tests {
         assert_eq!(worth_it(open.clone(), 1.0, 30.0), ["quick"; 13]);
         // There is no time for as many pairs.
         assert_eq!(worth_it(open, 1.0, 15.0), ["slow"; 6]);
+        let very_slow = [of(1, "slow", 2.0, 10.0), of(1, "quick", 9.0, 0.1)].concat();
+        assert_eq!(worth_it(very_slow, 1.0, 15.0), ["quick"]);
     }
 }

@@ -434,14 +434,6 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_a_list_are_read() {
-        let listed = "loading: done\na/b: bench\n\nx: y/2: benchmark\nGnuplot not found\n";
-        assert_eq!(benchmarks(listed), ["a/b", "x: y/2"]);
-        let listed = "a/b: bench\n\nx: y/2: benchmark\n\ntwo\n\nlines: benchmark\n";
-        assert_eq!(whole_names(listed), ["a/b", "x: y/2", "two\n\nlines"]);
-    }
-
-    #[test]
     fn names_that_a_filter_may_not_tell_apart_are_doubtful() {
         let long = "x".repeat(100) + "...";
         let all = texts(["a", "a #2", "ab", "b", "c..."]);

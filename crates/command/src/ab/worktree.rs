@@ -261,24 +261,3 @@ fn target_folder(target: &Path) -> anyhow::Result<(PathBuf, Option<File>)> {
     }
     unreachable!("there are fewer comparisons than numbers")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One builds the same code for both sides while the processes of another read executables.
-    #[test]
-    fn comparisons_at_once_build_in_folders_of_their_own() {
-        let target = tempfile::tempdir().unwrap();
-        let folder = || target_folder(target.path()).unwrap();
-        let ((first, lock), (second, _second_lock)) = (folder(), folder());
-        assert_ne!(first, second);
-        drop(lock);
-        // A process that another test starts has the lock too, until it runs its program.
-        let is_free = |_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            folder().0 == first
-        };
-        assert!((0..1_000).any(is_free));
-    }
-}

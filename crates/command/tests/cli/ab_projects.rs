@@ -12,7 +12,7 @@ use crate::command::{self, without_settings};
 use crate::compare::{compared, row, verdict};
 use crate::printed::{ended, expect, holds, lacks, table, with_line};
 use crate::repositories::{
-    BOTH, ONE_PAIR, Place, alone, builds, commit, executable, git_line, harness,
+    BOTH, ONE_PAIR, Place, alone, builds, commit, executable, git_line, harness, starts,
 };
 
 /// An executable does not know an option, prints more than its benchmarks, and has two whose results
@@ -40,13 +40,6 @@ pub(crate) fn an_executable_is_asked_for_what_it_knows() {
     let classes = BTreeSet::from_iter(classes.map(|row| row["class"].as_str().unwrap()));
     let expected = ["benchmarks under 20 µs", "counts under 20,000"];
     assert_eq!(Vec::from_iter(classes), expected);
-    // All the options that `ab` would give are the user's.
-    let both = [("sum", 20.0), ("sums", 20.0)];
-    let place = Place::bundles(&both, &both, "");
-    let options =
-        "--noplot --nresamples 1000 --sample-size 20 --warm-up-time 0.1 --measurement-time 0.2";
-    let json = place.compared(&format!("{ONE_PAIR} -- {options} --exact sum"), 0);
-    assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1);
 }
 
 pub(crate) fn every_bench_target_is_compared_or_named() {
@@ -70,54 +63,42 @@ pub(crate) fn every_bench_target_is_compared_or_named() {
     lacks(&warnings, &["unit-tests"]);
 }
 
-/// A comparison in which `slow` sleeps for so many seconds on both sides, and its log. The other benchmark has
-/// its verdict, and the comparison this warning.
-fn slow(slow: &str, seconds: f64, takes_test: bool, options: &str, warning: &str) -> String {
-    let sleeps = format!("if [ $id = {slow} ]; then sleep {seconds}; fi");
-    let place = Place::bundles(&BOTH, &BOTH, &sleeps);
-    place.replace("old", "echo noise", &format!("{sleeps}; echo noise"));
-    if takes_test {
-        place.replace("old", "--noplot) ;;", "--noplot|--test) ;;");
-    }
-    let json = place.compared(options, 0);
-    let quick = BOTH.iter().find(|(id, _)| *id != slow).unwrap().0;
-    assert_eq!(verdict(&json, quick), "same", "{json:#}");
-    holds(&json["warnings"].to_string(), warning);
-    if warning.contains("did not reach") {
-        assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1, "{json:#}");
-    }
-    place.read("log")
-}
-
-/// One runs too slowly for all pairs, and one that takes `--test` for the first pair.
+/// One runs too slowly for all pairs, one that takes `--test` for the first pair, and one longer than all others
+/// together, as one that sets its own measurement time.
 pub(crate) fn slow_benchmarks_leave_the_others_their_time() {
     // The others have their time also where each of their processes takes a second.
     let once = "1 benchmark ran once: 8 pairs of them take more than half of the budget of 0.6 min; \
         the slowest, sum,";
-    let not_reached = "did not reach 1 benchmark, such as sort/100, a pair of which takes ";
-    for (id, seconds, takes_test, ran, says) in [
-        ("sum", 1.5, false, &["old sum", "fresh sum"][..], once),
-        ("sort/100", 2.0, true, &["old sort/100"], not_reached),
-    ] {
-        let log = slow(id, seconds, takes_test, "--budget 0.6", says);
-        let slow_ones = log.lines().filter(|line| line.ends_with(id));
-        assert_eq!(Vec::from_iter(slow_ones), ran, "{log}");
-    }
-}
-
-/// As one that sets its own measurement time.
-pub(crate) fn a_benchmark_that_takes_the_time_of_the_others_is_left_out() {
-    let is_left_out = |budget| {
-        let says = "the budget did not reach 1 benchmark, such as sort/100, a pair of which takes";
-        let log = slow("sort/100", 600.0, false, budget, says);
+    let not_reached =
+        "the budget did not reach 1 benchmark, such as sort/100, a pair of which takes ";
+    let compare = |slow: &str, seconds, options, warning, runs: Option<usize>| {
+        let sleeps = format!("if [ $id = {slow} ]; then sleep {seconds}; fi");
+        let place = Place::bundles(&BOTH, &BOTH, &sleeps);
+        place.replace("old", "echo noise", &format!("{sleeps}; echo noise"));
+        if seconds == 2.0 {
+            place.replace("old", "--noplot) ;;", "--noplot|--test) ;;");
+        }
+        let json = place.compared(options, 0);
+        let quick = BOTH.iter().find(|(id, _)| *id != slow).unwrap().0;
+        assert_eq!(verdict(&json, quick), "same", "{json:#}");
+        holds(&json["warnings"].to_string(), warning);
+        let log = place.read("log");
         // Later pairs run the other one alone.
-        let last = log.rfind("sort/100").unwrap();
-        assert!(log[last..].matches("old sum").count() >= 2, "{log}");
+        let later = &log[log.rfind(slow).unwrap()..];
+        assert!(later.matches(&format!("old {quick}")).count() >= 2, "{log}");
+        let ran = log.matches(slow).count();
+        assert_eq!(ran, runs.unwrap_or(ran), "{log}");
     };
     // They wait beside each other.
     thread::scope(|scope| {
-        scope.spawn(|| is_left_out("--budget 0.8"));
-        is_left_out("--budget 0 --pairs 3");
+        for (slow, seconds, options, warning, runs) in [
+            ("sum", 1.5, "--budget 0.6", once, Some(2)),
+            ("sort/100", 2.0, "--budget 0.6", not_reached, Some(1)),
+            ("sort/100", 600.0, "--budget 0.8", not_reached, None),
+            ("sort/100", 600.0, "--budget 0 --pairs 3", not_reached, None),
+        ] {
+            scope.spawn(move || compare(slow, seconds, options, warning, runs));
+        }
     });
 }
 
@@ -183,23 +164,11 @@ impl Workspace {
     }
 
     fn package(&self, name: &str, benches: &[&str]) {
-        let write = |file: &str, text: &str| self.0.write(&format!("top/{name}/{file}"), text);
-        write("src/lib.rs", "");
-        let mut manifest = format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\nf = []\n"
-        );
-        for bench in benches {
-            manifest += &format!("[[bench]]\nname = \"{bench}\"\nharness = false\n");
-            // Its path is that of the work tree in which it was built, which cargo tells what it starts.
-            let main = r#"fn main() {
-    use std::os::unix::process::CommandExt;
-    let harness = std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/harness/run";
-    let error = std::process::Command::new(harness).args(std::env::args().skip(1)).exec();
-    panic!("{error}");
-}"#;
-            write(&format!("benches/{bench}.rs"), main);
-        }
-        write("Cargo.toml", &manifest);
+        // Its path is that of the work tree in which it was built, which cargo tells what it starts.
+        let run = r#"std::env::var("CARGO_MANIFEST_DIR").unwrap() + "/harness/run""#;
+        let (folder, main) = (format!("top/{name}"), starts(run, "\"\""));
+        self.0
+            .package(&folder, "[features]\nf = []", benches, &main);
         self.plant(name, &BOTH);
     }
 
@@ -249,18 +218,14 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
     let json = compared("old fresh", 1);
     assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
     assert_eq!(verdict(&json, "sum"), "same");
-    let is_random = json["layout"] == "random";
-    assert_eq!(is_random, cfg!(target_os = "linux"), "{json:#}");
+    assert_eq!(json["layout"], "random", "{json:#}");
     let commits = "commit of the bundles: HEAD (";
     holds(&json["warnings"].to_string(), commits);
     // Each pair has orders of its own.
-    let pairs = json["benchmarks"][0]["pairs"].as_u64().unwrap();
-    assert_eq!(pairs, if is_random { 3 } else { 4 });
-    if is_random {
-        let seed = |run| fs::read_to_string(workspace.0.kept().join(run).join("layout-seed"));
-        let seeds = ["a1", "a2", "a3"].map(|run| seed(run).unwrap());
-        assert_eq!(BTreeSet::from(seeds).len(), 3);
-    }
+    assert_eq!(json["benchmarks"][0]["pairs"], 3);
+    let seed = |run| fs::read_to_string(workspace.0.kept().join(run).join("layout-seed"));
+    let seeds = ["a1", "a2", "a3"].map(|run| seed(run).unwrap());
+    assert_eq!(BTreeSet::from(seeds).len(), 3);
     let json = compared("fresh fresh --layout fixed", 0);
     assert_eq!(verdict(&json, "sort/100"), "same", "{json:#}");
     assert_eq!(json["layout"], "fixed");
@@ -343,20 +308,21 @@ fn run_action(
 
 /// What the action runs in CI, whole, in a bare clone.
 pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
-    let workspace = Workspace::new();
-    let place = &workspace.0;
-    workspace.plant("one", &SLOWER);
-    commit(&place.top, "slower");
+    let is_slower = "case \"$id $(cat file)\" in 'sort/100 slower') ns=300;; esac";
+    let place = Place::project(&BOTH, is_slower);
+    place.commit("file", "slower\n");
     place.commit("README.md", "one\n");
     place.git("clone --quiet --bare . ../bare");
+    let path = place.search_path();
     let run = |base: &str, fail_on: &str, code: i32| {
         let set = [
             ("AB_BASE", base),
             ("AB_FAIL_ON", fail_on),
-            ("AB_ARGUMENTS", "-p\none\n--bench\nx\n\n--pairs\n4"),
+            ("AB_ARGUMENTS", "--budget\n0\n\n--pairs\n4"),
+            ("PATH", &*path),
         ];
         let crossover = Path::new(env!("CARGO_BIN_EXE_crossover"));
-        run_action(place, "bare", crossover, &set, code)
+        run_action(&place, "bare", crossover, &set, code)
     };
     let first = run("HEAD~2", "slower", 1);
     let summary = place.read("summary");
@@ -435,15 +401,12 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         whole   | main  | branch |             | start branch
         shallow | main  | branch |             | main branch
         whole   | start |        |             | start branch
-        merged  | start | branch | branch      | branch merge
         shallow | start |        | origin/main | main branch
         deeper  |       |        | release     | start branch
-        whole   |       |        | main        | main branch
         whole   |       |        | later       | later branch
         whole   | zeros |        |             | start branch
         shallow | zeros |        |             | main branch
         whole   |       |        |             | error: set the input `base`
-        base    | zeros |        |             | error: base and head are the same commit: name the new code in the input `head`
         base    | main  | branch |             | error: base and head are the same commit: name the new code in the input `head`
         ",
     ) {
@@ -482,8 +445,7 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
     let cargo = "while [ \"$1\" != --root ]; do shift; done; mkdir -p \"$2/bin\"
         echo \"echo compiled in $PWD with [$RUSTFLAGS]\" > \"$2/bin/crossover\"; chmod +x \"$2/bin/crossover\"";
     executable(&place.path("bin/cargo"), cargo);
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}/bin:{path}", place.dir());
+    let path = place.search_path();
     let run = || {
         let set = [
             ("AB_BASE", "HEAD"),
@@ -504,8 +466,7 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
 /// With stand-ins for cargo and the command that log their arguments.
 pub(crate) fn the_action_keeps_results_and_shows_their_history() {
     let place = Place::project(&[], "");
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}/bin:{path}", place.dir());
+    let path = place.search_path();
     let all = "bench -p one\nkeep h\nhistory h --confirm --markdown\n";
     for (bench, found, code, calls, comment) in [
         (0, 0, 0, all, "shown"),

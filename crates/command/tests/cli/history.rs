@@ -9,12 +9,11 @@ use crate::command;
 use crate::printed::{expect, holds};
 use crate::repositories::{executable, git_line};
 
-/// Keeps one run of twelve benchmarks, the third and the others with these factors, as that machine.
-fn keep(top: &Path, run: u64, [third, others]: [f64; 2], machine: &str) {
+/// Keeps one run of twelve benchmarks, the third of which takes so many times as long, as that machine.
+fn keep(top: &Path, run: u64, factor: f64, machine: &str) {
     let results = top.join("results");
     for i in 1..=12 {
-        let factor = if i == 3 { third } else { others };
-        let ns = 1e3 * i as f64 * factor;
+        let ns = 1e3 * i as f64 * if i == 3 { factor } else { 1.0 };
         let result = Result::new(&format!("g/f/{i}"), ns, 100 * run + i);
         write(&results, "new", &result.without_sidecar());
     }
@@ -37,29 +36,20 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     git_line(top, "init --quiet");
     let run = |run: u64, factor: f64| {
         git_line(top, "commit --quiet --allow-empty --message change");
-        keep(top, run, [factor, 1.0], "runner");
+        keep(top, run, factor, "runner");
         git_line(top, "rev-parse HEAD").trim().to_owned()
     };
     // Written at one time: the order is that of the commits.
     let commits: Vec<String> = (1..=7).map(|at| run(at, 1.0)).collect();
-    history(
-        top,
-        "--machine runner",
-        0,
-        "runner: 7 runs\nspread between runs: 0.0",
-    );
     let first_bad = run(8, 1.2);
     // One run alone may be an outlier.
-    history(top, "--machine runner", 0, "3.60 µs");
+    let spread = "runner: 8 runs\nspread between runs: 0.0 … 3.60 µs";
+    history(top, "--machine runner", 0, spread);
     run(9, 1.2);
     run(10, 1.2);
-    let found = "To confirm the change (commits: 1):";
-    let shown = history(top, "--machine runner", 1, found);
-    let first = shown.lines().find(|line| line.starts_with("g/f/")).unwrap();
-    holds(first, "g/f/3: ");
-    holds(first, "suspected slower: +20");
     let ab = format!("crossover ab {} {first_bad} -- '^(g/f/3)$'\n", commits[6]);
-    holds(&shown, &ab);
+    let found = "\ng/f/3: … suspected slower: +20 … To confirm the change (commits: 1):\n";
+    history(top, "--machine runner", 1, &(found.to_owned() + &ab));
     for (arguments, code, words) in [
         ("--fail-on none", 0, "suspected slower"),
         ("--markdown", 1, "\n    g/f/3: "),
@@ -70,18 +60,13 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     }
     let page = fs::read_to_string(top.join("history.html")).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
-    fs::write(top.join("history/runner/notes.txt"), "mine").unwrap();
     fs::create_dir(top.join("bin")).unwrap();
     executable(&top.join("bin/rustc"), "echo rustc 99.0");
     run(11, 1.2);
     let later = history(top, "--machine runner", 0, "suspected before slower");
     holds(&later, " until then, rustc 99.0 since ");
-    holds(
-        &later,
-        "left out: history/runner/notes.txt: is damaged or no kept run",
-    );
     // With its host as the name, a runner that lives one hour has one run.
-    keep(top, 12, [1.2, 1.0], "host-12");
+    keep(top, 12, 1.2, "host-12");
     let few = "1 of 5 runs: how much runs differ is not known yet";
     history(top, "--machine host-12", 0, few);
     // Benchmarks that did not run again are not kept again.
@@ -95,18 +80,4 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     let mut again = command::crossover("keep history --results results --machine host-12");
     let kept = "1 benchmark in … left out: 11 benchmarks that did not run since they were kept";
     expect(again.current_dir(top), 0, kept);
-}
-
-pub(crate) fn a_step_of_all_benchmarks_is_suspected_too() {
-    let top = tempfile::tempdir().unwrap();
-    let top = top.path();
-    git_line(top, "init --quiet");
-    for run in 1..=10 {
-        git_line(top, "commit --quiet --allow-empty --message change");
-        let factor = if run > 7 { 1.5 } else { 1.0 };
-        keep(top, run, [factor; 2], "runner");
-    }
-    let found =
-        "all benchmarks together: suspected slower: +50 … crossover ab … '^(g/f/1|g/f/10|g/f/11|";
-    history(top, "--machine runner", 1, found);
 }

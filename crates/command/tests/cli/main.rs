@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     // The tests that wait longest come first.
     #[cfg(unix)]
     let mut trials = named![
-        ab_projects::a_benchmark_that_takes_the_time_of_the_others_is_left_out,
+        ab_projects::slow_benchmarks_leave_the_others_their_time,
         ab::a_benchmark_that_fails_is_an_error_whatever_the_verdict,
         ab_projects::a_benchmark_that_takes_far_longer_on_one_side_fails,
         ab_hooks::a_commit_holds_what_was_staged,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         ab::complete_pairs_are_compared_where_nothing_more_can_be_written,
         ab::a_comparison_that_cannot_be_shown_is_kept,
         ab::equal_executables_are_not_run,
-        ab::another_toolchain_and_another_lock_file_are_named,
+        ab::another_toolchain_is_named_and_an_ignored_lock_file_serves_both_sides,
         ab::a_temporary_folder_that_is_too_small_is_named,
         ab_hooks::an_alias_a_rebase_and_a_commit_of_all_changes_go_on,
         ab_hooks::a_repository_of_another_user_needs_the_users_consent,
@@ -83,7 +83,6 @@ fn main() -> ExitCode {
         ab_null::a_revision_compared_with_itself_shows_what_to_trust,
         ab_projects::an_executable_is_asked_for_what_it_knows,
         ab_projects::every_bench_target_is_compared_or_named,
-        ab_projects::slow_benchmarks_leave_the_others_their_time,
         ab_projects::a_benchmark_that_reads_standard_input_finds_it_empty,
         ab_projects::a_name_that_acts_on_a_terminal_is_left_out_and_never_printed,
         ab_projects::the_action_leaves_a_summary_a_comment_and_a_folder,
@@ -93,10 +92,8 @@ fn main() -> ExitCode {
         ab_settings::sides_that_were_built_to_one_file_are_refused,
         ab_settings::both_sides_are_built_with_what_cargo_finds_around_the_repository,
         ab_settings::both_sides_get_the_toolchain_of_the_users_shell,
-        ab_settings::settings_that_cannot_apply_are_named,
-        ab_settings::a_build_that_lacks_an_ignored_file_says_so,
+        ab_settings::settings_and_files_that_cannot_apply_are_named,
         bundle::the_launcher_calls_each_executable_as_cargo_would,
-        bundle::the_launcher_explains_itself_when_it_cannot_help,
         bundle::bundling_refuses_what_it_would_spoil,
         command::profile::in_a_checkout_cargo_runs_it,
         command::profile::in_a_bundle_its_launcher_runs_it,
@@ -105,7 +102,6 @@ fn main() -> ExitCode {
         command::advise_answers_with_the_record_of_another_machine_and_says_whose_it_is,
         compare::baselines_of_a_workspace_are_found_from_each_of_its_folders,
         history::a_step_is_suspected_once_with_the_command_that_confirms_it,
-        history::a_step_of_all_benchmarks_is_suspected_too,
         release::a_release_that_is_ready_has_its_commands_in_order,
         release::what_a_release_lacks_is_named,
         stored::files_are_written_where_nothing_can_be_printed,
@@ -114,13 +110,11 @@ fn main() -> ExitCode {
         thresholds::sizes_that_do_not_count_are_named_and_end_the_answer,
         thresholds::the_results_of_hyperfine_become_answers,
         thresholds::the_table_is_not_overwritten_and_sides_are_two_names,
-        thresholds::a_crossing_outside_of_the_measured_sizes_is_told,
     ];
     #[cfg(not(unix))]
     let mut trials = Vec::new();
     trials.extend(named![
         command::the_machine_is_listed_with_or_without_a_gpu,
-        command::an_empty_variable_counts_as_unset,
         compare::a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be,
         compare::a_slower_kernel_is_found_and_nothing_else,
         compare::sides_are_baselines_and_folders_or_have_a_remedy,

@@ -80,6 +80,11 @@ impl Place {
         self.dir.path().display().to_string()
     }
 
+    /// The folders of programs, `bin` first.
+    pub(crate) fn search_path(&self) -> String {
+        format!("{}/bin:{}", self.dir(), std::env::var("PATH").unwrap())
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -106,6 +111,20 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
+    /// Writes a package with the name of its folder, these lines in its manifest, and these bench targets.
+    pub(crate) fn package(&self, folder: &str, lines: &str, benches: &[&str], main: &str) {
+        let (_, name) = folder.rsplit_once('/').unwrap();
+        let mut manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{lines}\n"
+        );
+        for bench in benches {
+            manifest += &format!("[[bench]]\nname = \"{bench}\"\nharness = false\n");
+            self.write(&format!("{folder}/benches/{bench}.rs"), main);
+        }
+        self.write(&format!("{folder}/Cargo.toml"), &manifest);
+        self.write(&format!("{folder}/src/lib.rs"), "");
+    }
+
     /// Replaces a text in the script of a bundle.
     pub(crate) fn replace(&self, side: &str, text: &str, by: &str) {
         let run = self.path(side).join("run");
@@ -127,11 +146,10 @@ impl Place {
 
     /// `crossover ab` with these variables and arguments.
     pub(crate) fn ab(&self, line: &str) -> Command {
-        let path = std::env::var("PATH").unwrap();
         let mut command = command::crossover("ab");
         alone(&mut command)
             .current_dir(&self.top)
-            .env("PATH", format!("{}/bin:{path}", self.dir()))
+            .env("PATH", self.search_path())
             .env("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")
             .env("CARGO_PROFILE_BENCH_LTO", "off")
             .env("TMPDIR", self.path("tmp"))
@@ -271,6 +289,18 @@ done"#,
             log = log.display(),
         ),
     );
+}
+
+/// The code of a bench target that starts the program of one Rust expression with FACTOR set to another one.
+pub(crate) fn starts(program: &str, factor: &str) -> String {
+    format!(
+        r#"fn main() {{
+    use std::os::unix::process::CommandExt;
+    let mut run = std::process::Command::new({program});
+    let error = run.args(std::env::args().skip(1)).env("FACTOR", {factor}).exec();
+    panic!("{{error}}");
+}}"#
+    )
 }
 
 /// What a stand-in for cargo does to have built a copy of this executable, `$built`.

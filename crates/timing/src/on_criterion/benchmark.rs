@@ -179,11 +179,7 @@ const LONG: &str = "launches take longer since an earlier benchmark, by kernels 
 
 /// Whether the program was given an option, with or without a value.
 fn has_argument(option: &str) -> bool {
-    std::env::args_os().any(|argument| is_option(&argument, option))
-}
-
-fn is_option(argument: &std::ffi::OsStr, option: &str) -> bool {
-    argument.to_string_lossy().split('=').next() == Some(option)
+    std::env::args_os().any(|argument| argument.to_string_lossy().split('=').next() == Some(option))
 }
 
 /// The note if the gate is off.
@@ -222,47 +218,5 @@ fn miscounted(clock: Clock, iteration: Iteration, made: Option<u32>) -> Option<S
             ))
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_or_unknown_number_of_launches_is_told() {
-        let told = |iteration, made| miscounted(Clock::EventsGated, iteration, made);
-        assert_eq!(told(Iteration::Launches(2), Some(2)), None);
-        assert_eq!(told(Iteration::Launches(2), None), None);
-        assert_eq!(told(Iteration::Uncounted, Some(3)), None);
-        let wrong = told(Iteration::Launches(1), Some(3)).unwrap();
-        for part in ["1 launch per iteration and makes 3", "pass 3"] {
-            assert!(wrong.contains(part), "{wrong}");
-        }
-        let unknown = told(Iteration::Uncounted, None).unwrap();
-        assert!(unknown.contains("4 are assumed"), "{unknown}");
-        assert_eq!(miscounted(Clock::Wall, Iteration::Uncounted, None), None);
-    }
-
-    #[test]
-    fn the_option_that_profiles_is_known_in_both_forms() {
-        for (argument, expected) in [
-            ("--profile-time", true),
-            ("--profile-time=3", true),
-            ("profile-time", false),
-        ] {
-            let found = is_option(argument.as_ref(), "--profile-time");
-            assert_eq!(found, expected, "{argument}");
-        }
-    }
-
-    #[test]
-    fn another_clock_is_named_with_the_reason_and_the_remedy() {
-        let gated = without_gate(Clock::EventsGated, "switched off");
-        for part in ["timed on events,", "switched off", "GateMode::Required"] {
-            assert!(gated.contains(part), "{gated}");
-        }
-        let cold = without_gate(Clock::EventsCold, "switched off");
-        assert!(cold.contains("includes the wait"), "{cold}");
     }
 }

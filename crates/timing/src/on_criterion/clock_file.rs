@@ -270,13 +270,6 @@ mod tests {
 
     use super::*;
 
-    /// The clock of the samples in `dir`; `None` without a sidecar about them.
-    fn stored_clock(dir: &Path) -> Option<Clock> {
-        let samples = fs::read(dir.join(SAMPLES)).ok()?;
-        let sidecar = read(dir, &samples)?;
-        sidecar.clock().filter(|_| sidecar.is_of_samples)
-    }
-
     struct Root(TempDir);
 
     impl Root {
@@ -285,9 +278,9 @@ mod tests {
         }
 
         /// As Criterion leaves a result: the newest, and a copy.
-        fn result(&self, id: &str, iterations: &[u64], times: &[f64]) -> PathBuf {
+        fn result(&self, id: &str, iterations: u64, ns: f64) -> PathBuf {
             let folder = self.0.path().join(id);
-            let text = json!({"sampling_mode": "Linear", "iters": iterations, "times": times});
+            let text = json!({"sampling_mode": "Linear", "iters": [iterations], "times": [ns]});
             for name in [NEW, "base"] {
                 let dir = folder.join(name);
                 fs::create_dir_all(&dir).unwrap();
@@ -296,37 +289,21 @@ mod tests {
             folder
         }
 
-        fn ledger(&self, taken: &[(u64, f64)], clock: Clock) -> Ledger {
+        fn ledger(&self, taken: &[(u64, f64)]) -> Ledger {
             let ledger = Ledger::default();
             ledger.set_root(self.0.path().to_owned());
             for (iterations, ns) in taken {
-                ledger.note(*iterations, *ns, clock, CountedLaunches::default());
+                ledger.note(*iterations, *ns, Clock::Wall, CountedLaunches::default());
             }
             ledger
         }
     }
 
     #[test]
-    fn a_result_is_known_by_its_samples_and_its_copy_with_it() {
-        let root = Root::new();
-        let ours = root.result("group/gpu/64", &[2, 4], &[20.1, 40.3]);
-        let other = root.result("group/cpu/64", &[2, 4], &[20.1, 40.4]);
-        let warm_up_and_samples = [(1, 11.0), (2, 20.5), (2, 20.1), (4, 40.3)];
-        let ledger = root.ledger(&warm_up_and_samples, Clock::EventsGated);
-        assert_eq!(ledger.keep(false), [""; 0]);
-        assert_eq!(stored_clock(&ours.join(NEW)), Some(Clock::EventsGated));
-        assert_eq!(stored_clock(&ours.join("base")), Some(Clock::EventsGated));
-        assert_eq!(stored_clock(&other.join(NEW)), None);
-        // Samples of another run, whose clock nobody wrote.
-        root.result("group/gpu/64", &[2, 4], &[1.0, 2.0]);
-        assert_eq!(stored_clock(&ours.join(NEW)), None);
-    }
-
-    #[test]
     fn a_result_has_its_launches_and_what_one_costs_before_and_after() {
         let root = Root::new();
         let (gated, wall) = (Clock::EventsGated, Clock::Wall);
-        let ledger = root.ledger(&[], gated);
+        let ledger = root.ledger(&[]);
         let launches = |launches, graphs, empty_ns| CountedLaunches {
             enqueued: Some(Enqueued {
                 launches,
@@ -343,7 +320,7 @@ mod tests {
             ("a/graph", 40.0, gated, launches(1, 1, Some(1650.0))),
             ("a/last", 50.0, gated, launches(1, 0, Some(1790.0))),
         ] {
-            root.result(id, &[2], &[ns]);
+            root.result(id, 2, ns);
             ledger.note(1, ns + 1.0, clock, launches);
             ledger.note(2, ns, clock, launches);
         }
@@ -376,12 +353,9 @@ mod tests {
     #[test]
     fn results_without_a_report_are_noted_once_if_criterion_cannot_plot() {
         let root = Root::new();
-        root.result("group/one", &[2], &[20.0]);
-        root.result("group/two", &[3], &[30.0]);
-        let keep = |cannot_plot| {
-            root.ledger(&[(2, 20.0), (3, 30.0)], Clock::Wall)
-                .keep(cannot_plot)
-        };
+        root.result("group/one", 2, 20.0);
+        root.result("group/two", 3, 30.0);
+        let keep = |cannot_plot| root.ledger(&[(2, 20.0), (3, 30.0)]).keep(cannot_plot);
         assert_eq!(keep(true), [NO_REPORT]);
         assert_eq!(keep(false), [""; 0]);
         for name in ["one", "two"] {
@@ -393,12 +367,11 @@ mod tests {
     #[test]
     fn folders_without_a_result_are_left_alone() {
         let root = Root::new();
-        let folder = root.result("group/gpu", &[2], &[20.0]);
+        let folder = root.result("group/gpu", 2, 20.0);
         fs::write(folder.join(NEW).join(FILE), "{").unwrap();
-        assert_eq!(stored_clock(&folder.join(NEW)), None);
-        assert_eq!(root.ledger(&[], Clock::Wall).keep(false), [""; 0]);
+        assert_eq!(root.ledger(&[]).keep(false), [""; 0]);
         fs::write(folder.join(NEW).join(SAMPLES), "{}").unwrap();
-        assert_eq!(root.ledger(&[(2, 20.0)], Clock::Wall).keep(false), [""; 0]);
+        assert_eq!(root.ledger(&[(2, 20.0)]).keep(false), [""; 0]);
         assert_eq!(fs::read(folder.join(NEW).join(FILE)).unwrap(), b"{");
     }
 }

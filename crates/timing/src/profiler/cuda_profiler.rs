@@ -216,24 +216,6 @@ fn say(benchmark: &str, reason: &NoProfile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossover_profile::recording::Recording;
-
-    #[test]
-    fn a_recording_becomes_a_profile_and_two_files() {
-        let described = described(Clock::EventsGated, "NVIDIA H200".to_owned(), 130_001);
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("profile");
-        let profiler = CudaProfiler::new(&CudaTime::host_only()).quiet();
-        profiler.deliver("group/gpu/k/1", &folder, (Recording::default(), described));
-        let text = std::fs::read_to_string(folder.join("profile.json")).unwrap();
-        let profile: Profile = serde_json::from_str(&text).unwrap();
-        assert_eq!(profile.clock, "events-gated");
-        assert_eq!(profile.cupti, "13.0");
-        assert!(profile.notes[0].contains("gate is off"), "{text}");
-        assert!(profile.recorded.ends_with('Z'), "{text}");
-        let trace = std::fs::read_to_string(folder.join("trace.json")).unwrap();
-        assert!(trace.contains("traceEvents"), "{trace}");
-    }
 
     #[test]
     fn a_measurement_in_a_session_measures_and_says_what_there_is_to_record() {

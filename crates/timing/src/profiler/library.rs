@@ -348,29 +348,22 @@ fn first(
 mod tests {
     use super::*;
 
-    fn reason(names: &[&str]) -> NoProfile {
-        let names = names.iter().map(|n| (*n).to_owned());
-        let found = first(names, |name| {
-            // SAFETY: a library of the system, or no library.
-            unsafe { Library::new(name) }.map_err(|e| in_full(&e))
-        });
-        found.err().expect("none of these is CUPTI")
-    }
-
+    /// A library without CUPTI's functions, as an empty stub is, and a file that is none.
     #[test]
-    fn a_missing_library_differs_from_a_broken_one() {
-        assert_eq!(reason(&["libcupti-not-there.so"]), NoProfile::NoLibrary);
-        // A library without CUPTI's functions, as an empty stub is.
-        let other = reason(&["libcupti-not-there.so", "libc.so.6"]);
-        assert!(
-            matches!(&other, NoProfile::BrokenLibrary { library, message }
-                if library == "libc.so.6" && message.contains("cuptiGetVersion")),
-            "{other}"
-        );
-        let no_library = reason(&[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
-        assert!(
-            matches!(no_library, NoProfile::BrokenLibrary { .. }),
-            "{no_library}"
-        );
+    fn a_broken_library_is_named() {
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        for (broken, words) in [("libc.so.6", "cuptiGetVersion"), (manifest, "")] {
+            let names = ["libcupti-not-there.so", broken].map(str::to_owned);
+            let found = first(names.into_iter(), |name| {
+                // SAFETY: a library of the system, or no library.
+                unsafe { Library::new(name) }.map_err(|e| in_full(&e))
+            });
+            let reason = found.err().expect("none of these is CUPTI");
+            assert!(
+                matches!(&reason, NoProfile::BrokenLibrary { library, message }
+                    if library == broken && message.contains(words)),
+                "{reason}"
+            );
+        }
     }
 }

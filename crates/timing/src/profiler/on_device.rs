@@ -244,16 +244,3 @@ impl Drop for OnDevice<'_> {
         self.stop();
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_module_that_is_unloaded_is_noticed() {
-        *unloaded() = false;
-        // SAFETY: it reads no argument.
-        unsafe { unloading(std::ptr::null_mut(), 3, 7, std::ptr::null()) };
-        assert!(*unloaded());
-    }
-}

@@ -144,9 +144,4 @@ mod tests {
         later.leave(outer, 110);
         assert_eq!(later.records[0].end, None);
     }
-
-    #[test]
-    fn nothing_is_entered_while_nothing_is_recorded() {
-        assert_eq!(enter("idle"), None);
-    }
 }

@@ -302,7 +302,7 @@ mod tests {
 
     /// The values read of a record with these fields, all others zero.
     macro_rules! read_of {
-        ($names:expr, $ours:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        ($names:expr, $ours:ident: $($field:ident = $value:expr),* $(,)?) => {{
             // SAFETY: it has numbers and pointers alone.
             let ours = $ours { $($field: $value,)* ..unsafe { std::mem::zeroed() } };
             // SAFETY: the record has all fields that are read, and a name that is read lies in the executable.
@@ -311,123 +311,59 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_kernel_is_not_read_when_its_module_is_gone() {
-        let name = String::from("freed");
-        let freed = name.as_ptr().cast();
-        drop(name);
-        let record = read_of!(
-            false,
-            Kernel {
-                kind: CONCURRENT_KERNEL,
-                name: freed
-            }
-        );
-        let Record::Work(WorkRecord {
-            work: Work::Kernel { name, .. },
-            ..
-        }) = record
-        else {
-            panic!("{record:?}");
-        };
-        assert!(name.contains("a module was unloaded"), "{name}");
-    }
-
-    #[test]
-    fn a_kernel() {
-        let kernel = read_of!(
-            true,
-            Kernel {
-                kind: CONCURRENT_KERNEL,
-                registers: 40,
+    fn a_kernel_whose_name_is_read_while_its_module_is_there() {
+        let gone = String::from("freed");
+        let freed = gone.as_ptr().cast();
+        drop(gone);
+        let there = c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr();
+        for (names, symbol, expected) in [
+            (true, there, "axpy<float>"),
+            (
+                false,
+                freed,
+                "(a kernel; a module was unloaded, and names with it)",
+            ),
+        ] {
+            let found = read_of!(names, Kernel:
+                kind = CONCURRENT_KERNEL, registers = 40, start = 1_000, end = 1_800, device = 1, context = 4,
+                stream = 13, grid = [2, 3, 4], block = [32, 0, 0], static_shared = 1024, dynamic_shared = 512,
+                correlation = 77, name = symbol,
+            );
+            let expected = WorkRecord {
+                work: Work::Kernel {
+                    name: expected.to_owned(),
+                    grid: [2, 3, 4],
+                    block: [32, 0, 0],
+                    registers: 40,
+                    shared_bytes: 1536,
+                },
                 start: 1_000,
                 end: 1_800,
+                correlation: 77,
                 device: 1,
                 context: 4,
                 stream: 13,
-                grid: [2, 3, 4],
-                block: [32, 0, 0],
-                static_shared: 1024,
-                dynamic_shared: 512,
-                correlation: 77,
-                name: c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr(),
-            }
-        );
-        let expected = Record::Work(WorkRecord {
-            work: Work::Kernel {
-                name: "axpy<float>".to_owned(),
-                grid: [2, 3, 4],
-                block: [32, 0, 0],
-                registers: 40,
-                shared_bytes: 1536,
-            },
-            start: 1_000,
-            end: 1_800,
-            correlation: 77,
-            device: 1,
-            context: 4,
-            stream: 13,
-        });
-        assert_eq!(kernel, expected);
+            };
+            assert_eq!(found, Record::Work(expected));
+        }
     }
 
     #[test]
-    fn copies_sets_and_calls() {
+    fn copies_sets_and_marks() {
         let work = |record| match record {
             Record::Work(record) => record.work,
             other => panic!("{other:?}"),
         };
         let bytes = 64;
         let copy = |from, to| Work::Copy { from, to, bytes };
-        let pinned = work(read_of!(
-            true,
-            Copy {
-                kind: MEMCPY,
-                from: 2,
-                to: 3,
-                bytes: bytes
-            }
-        ));
-        assert_eq!(pinned, copy(Place::Pinned, Place::Device));
-        let peer = work(read_of!(
-            true,
-            PeerCopy {
-                kind: MEMCPY2,
-                bytes: bytes,
-                device: 1,
-                from_device: 1,
-                to_device: 2,
-            }
-        ));
-        assert_eq!(peer, copy(Place::Device, Place::Peer));
-        let set = work(read_of!(
-            true,
-            Copy {
-                kind: MEMSET,
-                bytes: bytes
-            }
-        ));
-        assert_eq!(set, Work::Set { bytes });
-        let call = ApiCall {
-            kind: RUNTIME,
-            function: 211,
-            start: 3,
-            end: 9,
-            process: 0,
-            thread: 4,
-            correlation: 8,
-        };
-        // SAFETY: the record has all fields that are read.
-        let record = unsafe { read((&raw const call).cast(), true) };
-        assert_eq!(record, Record::Call(call));
+        let pinned = read_of!(true, Copy: kind = MEMCPY, from = 2, to = 3, bytes = bytes);
+        assert_eq!(work(pinned), copy(Place::Pinned, Place::Device));
+        let peer = read_of!(true, PeerCopy: kind = MEMCPY2, device = 1, from_device = 1, to_device = 2, bytes = bytes);
+        assert_eq!(work(peer), copy(Place::Device, Place::Peer));
+        let set = read_of!(true, Copy: kind = MEMSET, bytes = bytes);
+        assert_eq!(work(set), Work::Set { bytes });
         let (correlation, range) = (8, 6);
-        let mark = read_of!(
-            true,
-            Mark {
-                kind: EXTERNAL_CORRELATION,
-                external: range,
-                correlation: correlation,
-            }
-        );
+        let mark = read_of!(true, Mark: kind = EXTERNAL_CORRELATION, external = range, correlation = correlation);
         assert_eq!(mark, Record::InRange { correlation, range });
     }
 

@@ -93,14 +93,4 @@ mod tests {
         // Criterion may ask for none.
         assert_eq!(ready(&[(0, 0), (0, 0)]), None);
     }
-
-    #[test]
-    fn a_session_without_counted_iterations_says_why() {
-        let outcome = |has_device| {
-            let session = Session::default();
-            session.outcome(has_device).map(|_| ()).unwrap_err()
-        };
-        assert_eq!(outcome(true), NoProfile::Uncounted);
-        assert_eq!(outcome(false), NoProfile::NoDevice);
-    }
 }

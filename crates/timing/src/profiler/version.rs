@@ -35,19 +35,7 @@ mod tests {
     fn versions_name_their_release() {
         assert_eq!(name(130_001), "13.0");
         assert_eq!(name(130_401), "13.4");
-        assert_eq!(name(28), "12.9");
-        assert_eq!(name(17), "API 17");
-        for (version, known) in [
-            (17, false),
-            (18, true),
-            (28, true),
-            (29, false),
-            (130_001, true),
-            (130_401, true),
-            (130_500, false),
-            (140_000, false),
-        ] {
-            assert_eq!(is_known(version), known, "{version}");
-        }
+        let at_the_ends = [17, 18, 28, 29, 130_401, 130_500].map(is_known);
+        assert_eq!(at_the_ends, [false, true, true, false, true, false]);
     }
 }

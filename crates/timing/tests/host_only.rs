@@ -2,8 +2,9 @@
 #![cfg(feature = "criterion")]
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crossover_timing::criterion::measurement::Measurement;
 use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
 use crossover_timing::{Absence, Clock, CudaBencherExt, CudaTime, Rate, TimingError};
 use crossover_words::sidecar;
@@ -60,33 +61,31 @@ fn criterion_measures_on_the_wall_clock_and_another_clock_ends_with_its_error() 
 }
 
 #[test]
+fn host_only_measures_the_wall_clock_and_refuses_the_others() {
+    let time = CudaTime::host_only();
+    let (mut runs, mut slept) = (0, 0.0);
+    let started = time.start();
+    let ns = time.measure(Clock::Wall, 5, || {
+        runs += 1;
+        let before = Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        slept += before.elapsed().as_nanos() as f64;
+        Ok::<(), TimingError>(())
+    });
+    let (ns, spanned) = (ns.unwrap(), time.end(started));
+    assert_eq!(runs, 5);
+    assert!(slept <= ns && ns <= spanned, "{slept} of {ns} of {spanned}");
+    let nothing = || Ok::<(), TimingError>(());
+    for &clock in Clock::OF_STREAM.iter().filter(|&&it| it != Clock::Wall) {
+        let refused = time.measure(clock, 1, nothing);
+        assert!(matches!(refused, Err(TimingError::NoDevice { .. })));
+    }
+    let none = time.measure(Clock::Wall, 0, nothing);
+    assert!(matches!(none, Err(TimingError::NoIterations)));
+}
+
+#[test]
 fn the_readme_shows_what_a_machine_without_a_driver_prints() {
     let line = format!("\nCPU alone: {}\n", Absence::NoDriver);
     assert!(include_str!("../README.md").contains(&line), "{line}");
-}
-
-#[cfg(feature = "profiler")]
-#[test]
-fn each_benchmark_runs_without_a_profile() {
-    use crossover_timing::{profiler::CudaProfiler, range};
-    let dir = tempfile::tempdir().unwrap();
-    let time = CudaTime::host_only();
-    let mut criterion = Criterion::default()
-        .with_measurement(time.clone())
-        .with_profiler(CudaProfiler::new(&time))
-        .output_directory(dir.path())
-        .without_plots()
-        // Nothing follows the warm-up of one second.
-        .profile_time(Some(Duration::from_secs(1)));
-    let mut runs = 0u64;
-    criterion.bench_function("gpu", |b| {
-        b.iter_wall(&time, || {
-            runs += 1;
-            let _step = range("a name with a \0 in it");
-            Ok::<(), TimingError>(())
-        });
-    });
-    drop(criterion);
-    assert!(runs > 0);
-    assert!(!dir.path().join("gpu/profile/profile.json").exists());
 }

@@ -76,12 +76,10 @@ exported! { CUPTI:
     }
 
     fn cuptiSubscribe(_state, _callback: u64, _data: u64) -> u64 {
-        log!("attach a tool");
         Ok(1)
     }
 
     fn cuptiUnsubscribe(_state, _tool: u64) {
-        log!("detach the tool");
         Ok(())
     }
 
@@ -95,7 +93,6 @@ exported! { CUPTI:
     }
 
     fn cuptiActivityEnable(state, kind: u32) {
-        log!("record the kind {kind}");
         state.tool.kinds.insert(kind);
         Ok(())
     }
@@ -107,7 +104,6 @@ exported! { CUPTI:
 
     fn cuptiActivityFlushAll(state, _flags: u32) {
         let records = std::mem::take(&mut state.tool.records);
-        log!("hand over {} records", records.len());
         let (request, complete) = state.tool.buffers.ok_or_else(|| Fault::invalid("no buffers"))?;
         let mut left = &records[..];
         while !left.is_empty() {

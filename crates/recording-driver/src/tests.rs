@@ -14,7 +14,7 @@ use crate::graph::{cuGraphInstantiateWithFlags, cuGraphLaunch};
 use crate::kernels::COMPILED;
 use crate::launch::cuLaunchKernel;
 use crate::module::{cuModuleGetFunction, cuModuleLoadData};
-use crate::pool::{cuDeviceGetDefaultMemPool, cuMemAllocAsync, cuMemPoolDestroy};
+use crate::pool::cuMemAllocAsync;
 use crate::state::{Outcome, State};
 use crate::stream::*;
 
@@ -113,15 +113,6 @@ fn forked(state: &mut State, one: Of) -> Outcome<(u64, u64)> {
     Ok((event, s3))
 }
 
-/// An event that a device has reached, whose context becomes current.
-fn recorded(state: &mut State, on: Of) -> Outcome<u64> {
-    cuCtxSetCurrent(state, on.context)?;
-    let event = cuEventCreate(state, 0)?;
-    cuEventRecord(state, event, on.stream)?;
-    cuEventSynchronize(state, event)?;
-    Ok(event)
-}
-
 static ONE: f32 = 1.0;
 
 /// Stands for the error of calls that the driver would accept, and memory would be corrupted.
@@ -129,177 +120,86 @@ const CORRUPTS: i32 = 0;
 
 type Mistake = fn(&mut State, Of, Of) -> Outcome;
 
-/// By error: a part of each sentence, and the calls.
-const MISTAKES: &[(i32, &[(&str, Mistake)])] = &[
-    (
-        INVALID_VALUE,
-        &[
-            ("9 B at d1 end 1 B past d1 of 8 B", |state, one, _| {
-                cuMemsetD8Async(state, one.memory, 0, 9, one.stream)
-            }),
-            ("rows end at byte 4 of a pitch of 3 B", |state, one, _| {
-                rows(state, one, 0, 3)?;
-                rows(state, one, 1, 3)
-            }),
-            ("no allocation starts at d1 (freed)", |state, one, _| {
-                cuMemFree_v2(state, one.memory)?;
-                cuMemFree_v2(state, one.memory)
-            }),
-            ("no block [1025, 1, 1] threads", |state, one, _| {
-                read(state, one.memory, 1025, one.stream)
-            }),
-            ("d2 is of device 1, and the context", |state, one, two| {
-                let first = one.context;
-                cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
-            }),
-            ("no call destroys a default stream", |state, _, _| {
-                cuStreamDestroy_v2(state, default_stream(0))
-            }),
-            ("destroys a default memory pool", |state, _, _| {
-                let pool = cuDeviceGetDefaultMemPool(state, 0)?;
-                cuMemPoolDestroy(state, pool)
-            }),
-        ],
-    ),
-    (
-        CORRUPTS,
-        &[
-            ("read_again: d1 (freed) is used", |state, one, _| {
-                cuMemFree_v2(state, one.memory)?;
-                read(state, one.memory, 1, one.stream)
-            }),
-            ("ordinary memory of the host is used", |state, one, _| {
-                read(state, &raw const one as u64, 1, one.stream)
-            }),
-            ("device 0 uses d2 of device 1", |state, one, two| {
-                read(state, two.memory, 1, one.stream)
-            }),
-            // Memory of a pool follows the pool.
-            ("device 0 uses d3 of device 1", |state, one, two| {
-                cuCtxEnablePeerAccess(state, two.context, 0)?;
-                read(state, two.memory, 1, one.stream)?;
-                let of_pool = cuMemAllocAsync(state, 8, two.stream)?;
-                read(state, of_pool, 1, one.stream)
-            }),
-            ("d: 32 B at d4+0x10 end 1 B past d4", |state, one, _| {
-                product(state, one.stream, [48, 16], 2, 2)?;
-                product(state, one.stream, [47, 16], 2, 2)
-            }),
-            // Two columns of two elements, the second of which begins three behind the first.
-            ("a: 20 B at d4 end 1 B past d4", |state, one, _| {
-                product(state, one.stream, [36, 20], 3, 1)?;
-                product(state, one.stream, [19, 0], 3, 1)
-            }),
-            ("the result at d3+0xc lies in a", |state, one, _| {
-                product(state, one.stream, [48, 12], 2, 1)
-            }),
-        ],
-    ),
-    (
-        INVALID_HANDLE,
-        &[
-            ("launched on device 1 while", |state, _, two| {
-                read(state, two.memory, 1, two.stream)
-            }),
-            ("read_again was loaded on device 0", |state, _, two| {
-                let kernel = read_again(state)?;
-                cuCtxSetCurrent(state, two.context)?;
-                launch(state, kernel, two.memory, 1, two.stream)
-            }),
-            ("e1 of device 0 is used", |state, _, two| {
-                let event = cuEventCreate(state, 0)?;
-                cuEventRecord(state, event, two.stream)
-            }),
-            ("e1 of device 0 is used", |state, one, two| {
-                let start = recorded(state, one)?;
-                let end = recorded(state, two)?;
-                cuEventElapsedTime_v2(state, start, end).map(drop)
-            }),
-            ("no such stream", |state, one, two| {
-                cuDevicePrimaryCtxRelease_v2(state, 1)?;
-                cuStreamSynchronize(state, one.stream)?;
-                cuStreamSynchronize(state, two.stream)
-            }),
-            // The default stream of a thread, which is not modelled.
-            ("no such stream", |state, _, _| {
-                cuStreamSynchronize(state, 2)
-            }),
-        ],
-    ),
-    (
-        LAUNCH_OUT_OF_RESOURCES,
-        &[("257 threads, compiled for 256", |state, one, _| {
-            read(state, one.memory, 257, one.stream)
-        })],
-    ),
-    (
-        PEER_ACCESS_ALREADY_ENABLED,
-        &[("device 0 may already", |state, _, two| {
-            cuCtxEnablePeerAccess(state, two.context, 0)?;
-            cuCtxEnablePeerAccess(state, two.context, 0)
-        })],
-    ),
-    (
-        INVALID_DEVICE,
-        &[("no peer of its own", |state, one, _| {
-            cuCtxEnablePeerAccess(state, one.context, 0)
-        })],
-    ),
-    (
-        INVALID_CONTEXT,
-        &[("no context is current", |state, one, _| {
-            cuDevicePrimaryCtxRelease_v2(state, 0)?;
-            cuStreamSynchronize(state, one.stream)
-        })],
-    ),
-    (
-        CAPTURE_UNSUPPORTED,
-        &[("an allocation that waits", |state, one, _| {
-            cuStreamBeginCapture_v2(state, one.stream, 0)?;
-            cuMemAlloc_v2(state, 8).map(drop)
-        })],
-    ),
-    (
-        CAPTURE_INVALIDATED,
-        &[("the capture of s1 was spoiled", |state, one, _| {
-            cuStreamBeginCapture_v2(state, one.stream, 0)?;
-            cuStreamSynchronize(state, one.stream).unwrap_err();
-            cuStreamEndCapture(state, one.stream).map(drop)
-        })],
-    ),
-    (
-        CAPTURE_UNMATCHED,
-        &[("no capture was begun on s3", |state, one, _| {
-            let (_, s3) = forked(state, one)?;
-            cuStreamEndCapture(state, s3).map(drop)
-        })],
-    ),
-    (
-        CAPTURED_EVENT,
-        &[("e1 was recorded in a capture", |state, one, _| {
-            let (event, _) = forked(state, one)?;
-            cuEventSynchronize(state, event)
-        })],
-    ),
-    (
-        CAPTURE_UNJOINED,
-        &[("s3 joined the capture of s1", |state, one, _| {
-            forked(state, one)?;
-            cuStreamEndCapture(state, one.stream).map(drop)
-        })],
-    ),
-];
+macro_rules! mistakes {
+    ($($error:ident: $sentence:literal, $calls:expr;)*) => {
+        /// The error of each last call, a part of its sentence, and the calls.
+        const MISTAKES: &[(i32, &str, Mistake)] = &[$(($error, $sentence, $calls)),*];
+    };
+}
+
+mistakes! {
+    INVALID_VALUE: "9 B at d1 end 1 B past d1 of 8 B", |state, one, _| {
+        cuMemsetD8Async(state, one.memory, 0, 9, one.stream)
+    };
+    INVALID_VALUE: "rows end at byte 4 of a pitch of 3 B", |state, one, _| {
+        rows(state, one, 0, 3)?;
+        rows(state, one, 1, 3)
+    };
+    INVALID_VALUE: "no allocation starts at d1 (freed)", |state, one, _| {
+        cuMemFree_v2(state, one.memory)?;
+        cuMemFree_v2(state, one.memory)
+    };
+    INVALID_VALUE: "d2 is of device 1, and the context", |state, one, two| {
+        let first = one.context;
+        cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
+    };
+    CORRUPTS: "read_again: d1 (freed) is used", |state, one, _| {
+        cuMemFree_v2(state, one.memory)?;
+        read(state, one.memory, 1, one.stream)
+    };
+    CORRUPTS: "ordinary memory of the host is used", |state, one, _| {
+        read(state, &raw const one as u64, 1, one.stream)
+    };
+    // Memory of a pool follows the pool.
+    CORRUPTS: "device 0 uses d3 of device 1", |state, one, two| {
+        read(state, two.memory, 1, one.stream).unwrap_err();
+        cuCtxEnablePeerAccess(state, two.context, 0)?;
+        read(state, two.memory, 1, one.stream)?;
+        let of_pool = cuMemAllocAsync(state, 8, two.stream)?;
+        read(state, of_pool, 1, one.stream)
+    };
+    CORRUPTS: "d: 32 B at d4+0x10 end 1 B past d4", |state, one, _| {
+        product(state, one.stream, [48, 16], 2, 2)?;
+        product(state, one.stream, [47, 16], 2, 2)
+    };
+    // Two columns of two elements, the second of which begins three behind the first.
+    CORRUPTS: "a: 20 B at d4 end 1 B past d4", |state, one, _| {
+        product(state, one.stream, [36, 20], 3, 1)?;
+        product(state, one.stream, [19, 0], 3, 1)
+    };
+    INVALID_HANDLE: "launched on device 1 while", |state, _, two| {
+        read(state, two.memory, 1, two.stream)
+    };
+    INVALID_HANDLE: "read_again was loaded on device 0", |state, _, two| {
+        let kernel = read_again(state)?;
+        cuCtxSetCurrent(state, two.context)?;
+        launch(state, kernel, two.memory, 1, two.stream)
+    };
+    INVALID_HANDLE: "e1 of device 0 is used", |state, _, two| {
+        let event = cuEventCreate(state, 0)?;
+        cuEventRecord(state, event, two.stream)
+    };
+    LAUNCH_OUT_OF_RESOURCES: "257 threads, compiled for 256", |state, one, _| {
+        read(state, one.memory, 257, one.stream)
+    };
+    CAPTURED_EVENT: "e1 was recorded in a capture", |state, one, _| {
+        let (event, _) = forked(state, one)?;
+        cuEventSynchronize(state, event)
+    };
+    CAPTURE_UNJOINED: "s3 joined the capture of s1", |state, one, _| {
+        forked(state, one)?;
+        cuStreamEndCapture(state, one.stream).map(drop)
+    };
+}
 
 #[test]
 fn each_mistake_is_refused() {
-    for (error, mistakes) in MISTAKES {
-        for (sentence, mistake) in *mistakes {
-            let (mut state, [one, two]) = devices();
-            let fault = mistake(&mut state, one, two).expect_err(sentence);
-            assert!(fault.why.contains(sentence), "{}", fault.why);
-            let code = if fault.corrupts { CORRUPTS } else { fault.code };
-            assert_eq!(code, *error, "{sentence}");
-        }
+    for &(error, sentence, calls) in MISTAKES {
+        let (mut state, [one, two]) = devices();
+        let fault = calls(&mut state, one, two).expect_err(sentence);
+        assert!(fault.why.contains(sentence), "{}", fault.why);
+        let code = if fault.corrupts { CORRUPTS } else { fault.code };
+        assert_eq!(code, error, "{sentence}");
     }
 }
 
@@ -354,27 +254,20 @@ fn a_missing_wait_shows_in_a_graph() {
 #[test]
 fn a_graph_of_memory_that_was_given_back_ends_the_process() {
     const CASE: &str = "RECORDING_DRIVER_TEST_CASE";
-    type Call = fn(&mut State, Of, u64) -> Outcome;
-    let uploads: Call =
-        |state, one, pinned| cuMemcpyHtoDAsync_v2(state, one.memory, pinned, 8, one.stream);
-    let sets: Call = |state, one, _| cuMemsetD8Async(state, one.memory, 1, 8, one.stream);
-    let frees: Call = |state, one, _| cuMemFree_v2(state, one.memory);
-    // Its address must not pass to other memory.
-    let frees_pinned: Call = |state, _, pinned| {
-        cuMemFreeHost(state, pinned)?;
-        cuMemHostAlloc(state, 8, 0).map(drop)
-    };
-    for (sentence, captured, freed) in [
-        ("a copy that runs: d1 (freed)", uploads, frees),
-        ("a copy that runs: pinned1 (freed)", uploads, frees_pinned),
-        ("a set that runs: d1 (freed)", sets, frees),
-    ] {
-        if std::env::var_os(CASE).is_some_and(|chosen| chosen == sentence) {
+    for freed in ["d1", "pinned1"] {
+        if std::env::var_os(CASE).is_some_and(|chosen| chosen == freed) {
             let (mut state, [one, _]) = devices();
             let pinned = cuMemHostAlloc(&mut state, 8, 0).unwrap();
-            let capture = |state: &mut State| captured(state, one, pinned);
-            let graph = instantiated(&mut state, one.stream, capture);
-            freed(&mut state, one, pinned).unwrap();
+            let graph = instantiated(&mut state, one.stream, |state| {
+                cuMemcpyHtoDAsync_v2(state, one.memory, pinned, 8, one.stream)
+            });
+            if freed == "d1" {
+                cuMemFree_v2(&mut state, one.memory).unwrap();
+            } else {
+                cuMemFreeHost(&mut state, pinned).unwrap();
+                // Its address must not pass to other memory.
+                cuMemHostAlloc(&mut state, 8, 0).unwrap();
+            }
             cuGraphLaunch(&mut state, graph, one.stream).unwrap();
             cuStreamSynchronize(&mut state, one.stream).unwrap();
             std::process::exit(0);
@@ -382,8 +275,9 @@ fn a_graph_of_memory_that_was_given_back_ends_the_process() {
         let name = "tests::a_graph_of_memory_that_was_given_back_ends_the_process";
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", name, "--nocapture"]);
-        let output = command.env(CASE, sentence).output().unwrap();
+        let output = command.env(CASE, freed).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(errors.contains(sentence), "{sentence}: {errors}");
+        let sentence = format!("a copy that runs: {freed} (freed)");
+        assert!(errors.contains(&sentence), "{sentence}: {errors}");
     }
 }

@@ -6,15 +6,14 @@ mod activity;
 #[allow(dead_code, reason = "profiles need a part of it")]
 mod device;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtrMut, result, sys};
-use crossover_timing::profile::{LaneKind, Place, Profile, Work};
+use crossover_timing::profile::{Place, Profile, Work};
 use crossover_timing::profiler::CudaProfiler;
-use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaError, TimingError, bind, range};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaError, bind, range};
 
 use crate::device::{Opened, TestResult, middle, nothing, spins};
 
@@ -106,12 +105,6 @@ fn kernels_are_counted_and_timed() -> TestResult {
         assert!(first > 0.0, "the first kernel starts before its iteration");
         let gated = profile.notes.iter().any(|n| n.contains("gate"));
         assert_eq!(gated, clock == Clock::EventsGated);
-        let spans: usize = (profile.timeline.lanes.iter())
-            .filter(|l| l.kind == LaneKind::Kernels)
-            .map(|l| l.spans.len())
-            .sum();
-        assert_eq!(spans, 3);
-        assert!(profile.timeline.length_ns >= 140_000.0);
     }
     Ok(())
 }
@@ -222,10 +215,6 @@ fn overlapping_copies_are_hidden() -> TestResult {
         "{s:?}"
     );
     near("busy", s.busy_ns, 5_000_000.0);
-    let streams = (profile.timeline.lanes.iter())
-        .filter(|l| matches!(l.kind, LaneKind::Kernels | LaneKind::Copies))
-        .count();
-    assert_eq!(streams, 2);
     Ok(())
 }
 
@@ -262,13 +251,6 @@ fn ranges_have_the_device_time_launched_in_them() -> TestResult {
         150_000.0,
     );
     assert_eq!(profile.ranges[0].share, 1.0);
-    assert!(
-        profile
-            .timeline
-            .lanes
-            .iter()
-            .any(|l| l.kind == LaneKind::Ranges && l.spans.len() == 3)
-    );
     Ok(())
 }
 
@@ -305,15 +287,6 @@ fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
     let after = gated()? / 200.0;
     println!("gated: {before:.0} ns before, {after:.0} ns after a profile");
     near("gated after a profile", after, before);
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn a_benchmark_with_nothing_to_record_has_no_profile() -> TestResult {
-    let bench = Opened::new()?;
-    let cpu = bench.profile(Clock::Wall, 0, || Ok::<(), TimingError>(()));
-    assert!(cpu.is_err());
     Ok(())
 }
 
@@ -403,7 +376,6 @@ fn the_clock_activity_finds_known_times_on_hidden_streams() -> TestResult {
     activity::all(&Opened::new()?.time).map_err(|error| error as _)
 }
 
-/// By CUPTI's records, also of work that no wait shows. Work that joins is within the window.
 #[test]
 #[ignore = "needs a CUDA device, and the argument --test, which the clock asks for"]
 fn work_outside_of_the_window_is_named() -> TestResult {
@@ -411,42 +383,7 @@ fn work_outside_of_the_window_is_named() -> TestResult {
         println!("(skipped: without --test nothing looks)");
         return Ok(());
     }
-    let (bench, root) = (Opened::new()?, tempfile::tempdir()?);
-    let other = bench.stream.context().new_stream()?;
-    let (short, own) = (spins(&other, 3_000)?, spins(&bench.stream, 30_000)?);
-    let long = spins(&other, 300_000)?;
-    for &clock in Clock::OF_STREAM {
-        let error = |routine: &dyn Fn() -> Result<(), BoxError>| {
-            let run = AssertUnwindSafe(|| {
-                Criterion::default()
-                    .with_measurement(bench.time.clone())
-                    .output_directory(root.path())
-                    .without_plots()
-                    .sample_size(10)
-                    .nresamples(1_001)
-                    .warm_up_time(Duration::from_millis(1))
-                    .measurement_time(Duration::from_millis(5))
-                    .bench_function("known", |b| b.iter_on(&bench.time, clock, 16, routine));
-            });
-            let panic = catch_unwind(run).err()?;
-            Some(*panic.downcast::<String>().expect("a sentence"))
-        };
-        let joined = || -> Result<(), BoxError> {
-            other.join(&bench.stream)?;
-            short()?;
-            Ok(bench.stream.join(&other)?)
-        };
-        assert_eq!(error(&joined), None, "{clock}");
-        let named = |routine: &dyn Fn() -> Result<(), BoxError>| {
-            let error = error(routine).unwrap_or_default();
-            error.starts_with("crossover_spin of one iteration by itself began before")
-        };
-        assert!(named(&|| Ok(own().and_then(|()| long())?)), "{clock}");
-        let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
-        let within = || Ok(short().and_then(|()| own())?);
-        assert_eq!(named(&within), is_held, "{clock}");
-    }
-    Ok(())
+    activity::within(&Opened::new()?.time).map_err(|error| error as _)
 }
 
 /// Records make a launch behind the gate and a node of a graph up to 0.4 µs longer, and a kernel reads up to 0.8 µs longer

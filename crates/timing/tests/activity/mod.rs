@@ -1,17 +1,22 @@
-//! Known answers of the clock `activity`: kernels that spin for an exact time, on streams that it is not told of.
+//! Known answers of the clock `activity` and of the look by its records: kernels that spin for an exact time, on streams
+//! that no clock is told of.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crossover_timing::criterion::{Bencher, Criterion};
 use crossover_timing::cudarc::driver::{
     CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::profile::Activity;
-use crossover_timing::{BoxError, Clock, CudaTime, bind};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, bind};
+
+use super::device::{is_virtual, spins};
 
 /// A stream, and a kernel that spins.
 #[derive(Clone)]
@@ -127,5 +132,78 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
         Ok::<(), BoxError>(())
     })?;
     finds("another thread", 100_000.0 + constant, [1, 1], &later);
+    Ok(())
+}
+
+/// The error of a benchmark, if it ends with one.
+fn error_of(time: &CudaTime, benchmark: impl FnMut(&mut Bencher<'_, CudaTime>)) -> Option<String> {
+    let root = tempfile::tempdir().expect("a folder of its own");
+    let run = AssertUnwindSafe(|| {
+        Criterion::default()
+            .with_measurement(time.clone())
+            .output_directory(root.path())
+            .without_plots()
+            .sample_size(10)
+            .nresamples(1_001)
+            .warm_up_time(Duration::from_millis(1))
+            .measurement_time(Duration::from_millis(5))
+            .bench_function("known", benchmark);
+    });
+    let panic = catch_unwind(run).err()?;
+    let error = *panic.downcast::<String>().expect("a sentence");
+    // The recording driver's host is busy, and may be late after any sample.
+    Some(error).filter(|error| !is_virtual() || !error.starts_with("a device worked"))
+}
+
+/// Under `--test`, CUPTI's records name work outside of the timed window, also work that no wait shows. Work that joins is
+/// within the window.
+pub(crate) fn within(time: &CudaTime) -> Result<(), BoxError> {
+    let own = time.stream().expect("opened on a device");
+    let other = own.context().new_stream()?;
+    let (short, before) = (spins(&other, 3_000)?, spins(own, 30_000)?);
+    let long = spins(&other, 1_000_000)?;
+    let second_device = CudaContext::new(1).ok();
+    let elsewhere = second_device.map(|context| Spinner::new(context.new_stream()?));
+    let elsewhere = elsewhere.transpose()?;
+    bind(own.context())?;
+    for &clock in Clock::OF_STREAM {
+        let error = |routine: &dyn Fn() -> Result<(), BoxError>| {
+            error_of(time, |b| b.iter_on(time, clock, 16, routine))
+        };
+        let joined = || -> Result<(), BoxError> {
+            other.join(own)?;
+            short()?;
+            Ok(own.join(&other)?)
+        };
+        assert_eq!(error(&joined), None, "{clock}");
+        let named = |routine: &dyn Fn() -> Result<(), BoxError>| {
+            let error = error(routine).unwrap_or_default();
+            error.starts_with("crossover_spin of one iteration by itself began before")
+        };
+        assert!(named(&|| Ok(before().and_then(|()| long())?)), "{clock}");
+        if let Some(elsewhere) = &elsewhere {
+            let there = || -> Result<(), BoxError> {
+                before()?;
+                elsewhere.spin(1_000_000)?;
+                Ok(bind(own.context())?)
+            };
+            assert!(named(&there), "{clock} with a second device");
+        }
+        // It ends within the window, but begins before the gate opens.
+        let is_held = matches!(clock, Clock::EventsGated | Clock::EventsCold);
+        let beside = || Ok(short().and_then(|()| before())?);
+        assert_eq!(named(&beside), is_held, "{clock}");
+        time.ignore_other_streams(true);
+        assert_eq!(error(&beside), None, "{clock}");
+        time.ignore_other_streams(false);
+    }
+    let awaited = || -> Result<(), BoxError> {
+        short().and_then(|()| before())?;
+        other.synchronize()?;
+        Ok(own.synchronize()?)
+    };
+    assert_eq!(error_of(time, |b| b.iter_awaited(time, awaited)), None);
+    let twice = || before().and_then(|()| before());
+    assert_eq!(error_of(time, |b| b.iter_graph(time, twice)), None);
     Ok(())
 }

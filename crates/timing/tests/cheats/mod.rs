@@ -8,11 +8,11 @@ use std::time::Duration;
 use crossover_timing::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 use crossover_timing::cudarc::nvrtc::Ptx;
 use crossover_timing::{
-    Announce, BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, Guarded, Launch,
-    TimingError, bind,
+    Announce, BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, GateMode, Guarded,
+    Launch, TimingError, bind,
 };
 
-use super::device::{nothing, spins};
+use super::device::{is_virtual, nothing, spins};
 
 /// Each cheat, and a part of the sentence that it gets.
 pub(crate) const CHEATS: [(&str, &str); 13] = [
@@ -233,11 +233,6 @@ pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>,
     Ok(time.guard(&claim, &mut code)?)
 }
 
-/// Whether the recording driver stands in for the device: its time is virtual, and the host's clock does not show it.
-fn is_virtual() -> bool {
-    std::env::var_os("RECORDING_DRIVER_DEVICES").is_some()
-}
-
 /// Work on a second stream, which is on the device of this number, is an error on every clock.
 fn elsewhere(time: &CudaTime, ordinal: usize) -> Result<(), BoxError> {
     let stream = time.stream().ok_or("no device")?;
@@ -348,6 +343,71 @@ fn kept_by_a_graph(time: &CudaTime) -> Result<(), BoxError> {
     Ok(stream.synchronize()?)
 }
 
+/// A program as candle's are: cudarc orders the streams of its context by events, so nothing can be captured, and memory
+/// comes from a pool. Work on the other stream is refused on each clock. So is work that runs although the gate is closed,
+/// unless its time is right. Work on the timed stream is timed.
+fn tracked() -> Result<(), BoxError> {
+    // On a device, one size that is written before the gate opens, and a larger one. Each trial has one outcome, however
+    // often it is made.
+    let (sizes, repeats): (&[usize], usize) = match is_virtual() {
+        true => (&[4 << 20], 1),
+        false => (&[8 << 20, 128 << 20], 10),
+    };
+    for &bytes in sizes {
+        let context = CudaContext::new(0)?;
+        let [stream, other] = &[context.new_stream()?, context.new_stream()?];
+        let time = CudaTime::on_stream(stream, GateMode::Auto)?;
+        time.ignore_other_streams(is_virtual());
+        time.wake()?;
+        let mut memory = other.alloc_zeros::<u8>(bytes)?;
+        let times_own = |memory: &mut CudaSlice<u8>| -> Result<f64, BoxError> {
+            let mut gated_ns = 0.0;
+            for &clock in Clock::OF_STREAM {
+                let ns = time.measure(clock, 10, || stream.memset_zeros(memory))?;
+                println!("{bytes} B, {clock}: {ns:.0} ns for 10 iterations");
+                // At no more than 20 TB/s, from the cache.
+                assert!(clock == Clock::Submit || ns > 10.0 * bytes as f64 / 20e3);
+                if clock == Clock::EventsGated {
+                    gated_ns = ns;
+                }
+            }
+            Ok(gated_ns)
+        };
+        let gated_ns = times_own(&mut memory)?;
+        for clock in Clock::OF_STREAM.repeat(repeats) {
+            for launches in [None, Some(1)] {
+                let mut beside = || other.memset_zeros(&mut memory);
+                let measured = match launches {
+                    None => time.measure(clock, 10, &mut beside),
+                    Some(launches) => time.measure_launches(clock, 10, launches, &mut beside),
+                };
+                let is_found = matches!(measured, Err(TimingError::NothingEnqueued));
+                assert!(is_found, "{bytes} B beside, {clock}: {measured:?}");
+                time.settle()?;
+            }
+            // The free waits for the other stream, and the memory set for nothing.
+            let freed = || {
+                // SAFETY: nothing reads it before it is written.
+                let mut memory = unsafe { stream.alloc::<u8>(bytes) }?;
+                other.memset_zeros(&mut memory)
+            };
+            let measured = time.measure(clock, 10, freed);
+            println!("{bytes} B beside and freed, {clock}: {measured:?}");
+            let is_gated = matches!(clock, Clock::EventsGated | Clock::EventsCold);
+            let is_early = is_gated && bytes == 8 << 20;
+            match measured {
+                Err(TimingError::NotHeld | TimingError::NothingEnqueued) => assert!(is_gated),
+                Err(error) => return Err(error.into()),
+                Ok(ns) => assert!(clock == Clock::Submit || is_early || ns > 0.8 * gated_ns),
+            }
+            time.settle()?;
+        }
+        // The stream works again after a trial.
+        times_own(&mut memory)?;
+    }
+    Ok(())
+}
+
 /// Every cheat gets its sentence, and what is honest none. Work elsewhere is an error unless it joins, and memory that a
 /// graph keeps is refused.
 pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
@@ -365,6 +425,7 @@ pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
     }
     joined(time)?;
     kept_by_a_graph(time)?;
+    tracked()?;
     elsewhere(time, 0)?;
     if CudaContext::device_count()? == 1 {
         println!("(skipped: there is one device)");

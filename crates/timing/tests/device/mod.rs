@@ -43,6 +43,11 @@ impl Opened {
     }
 }
 
+/// Whether the recording driver stands in for the device: its time is virtual, and the host's clock does not show it.
+pub(crate) fn is_virtual() -> bool {
+    std::env::var_os("RECORDING_DRIVER_DEVICES").is_some()
+}
+
 /// Launches of a kernel that spins for so many nanoseconds, by the device's clock.
 pub(crate) fn spins(
     stream: &Arc<CudaStream>,

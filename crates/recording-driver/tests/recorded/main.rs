@@ -92,22 +92,6 @@ fn main() -> ExitCode {
         outside("whole::streams", whole::streams),
         outside("whole::absences", whole::absences),
         outside("whole::incomplete", whole::incomplete),
-        inside("faults::on_several", TWO, &[], faults::on_several),
-        inside("routines::waits", TWO, &[], routines::waits),
-        inside("routines::refused", TWO, &[], routines::refused),
-        inside(
-            "routines::host_memory",
-            TWO,
-            &[],
-            routines::host_memory_in_use,
-        ),
-        inside("routines::closed", TWO, &[], routines::closed),
-        inside("routines::other_context", TWO, &[], routines::other_context),
-        inside("routines::unawaited", TWO, &[], routines::unawaited),
-        inside("routines::asked_once", TWO, &[], routines::asked_once),
-        inside("routines::kept_error", TWO, &[], routines::kept_error),
-        inside("routines::held_up", TWO, &[], routines::held_up),
-        inside("routines::pinned", TWO, &[], routines::pinned_memory),
         outside("whole::aborted", whole::aborted),
         outside("whole::launches", whole::launches),
         outside("whole::kept", whole::kept),
@@ -116,11 +100,23 @@ fn main() -> ExitCode {
         outside("ranks::ends", ranks::ends),
         outside("ranks::frees", ranks::frees),
     ];
+    let bodies: [(_, fn()); 11] = [
+        ("faults::on_several", faults::on_several),
+        ("routines::waits", routines::waits),
+        ("routines::refused", routines::refused),
+        ("routines::host_memory", routines::host_memory_in_use),
+        ("routines::closed", routines::closed),
+        ("routines::other_context", routines::other_context),
+        ("routines::unawaited", routines::unawaited),
+        ("routines::asked_once", routines::asked_once),
+        ("routines::kept_error", routines::kept_error),
+        ("routines::held_up", routines::held_up),
+        ("routines::pinned", routines::pinned_memory),
+    ];
+    trials.extend(bodies.map(|(name, body)| inside(name, TWO, &[], body)));
     trials.extend(timing::tests());
-    // The second stage of CI runs these.
+    // The second stage of CI runs this one.
     trials.push(outside("every_call::of_a_run", faults::all).with_ignored_flag(true));
-    let streams = outside("every_stream::of_default", whole::streams_at_length);
-    trials.push(streams.with_ignored_flag(true));
     for (at, group) in suite::groups().iter().enumerate() {
         let name = group.name();
         let calls = move || calls::group(at);

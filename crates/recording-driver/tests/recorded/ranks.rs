@@ -1,4 +1,4 @@
-//! Runs of two processes, which the variables of `torchrun` or `mpirun` make ranks of one run.
+//! Runs of two processes, which variables of their launcher make ranks of one run.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -10,17 +10,12 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use crate::stand_in::{FAULTS, LOG, SMALL_H200, StandIn, read_json, said};
 use crossover_protocol::rank::free_port;
 
-const TORCHRUN: [&str; 3] = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
-const MPIRUN: [&str; 3] = [
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-];
+/// Those of `torchrun`.
+const VARIABLES: [&str; 3] = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
 
 /// Two ranks with these arguments, each with the results folder of its number.
 fn ranks(
     stand_in: &StandIn,
-    launcher: [&str; 3],
     arguments: &[&str],
     change: impl Fn(usize, &mut Command),
 ) -> [Child; 2] {
@@ -29,7 +24,7 @@ fn ranks(
         let mut command = stand_in.command("bench", &format!("{SMALL_H200},{SMALL_H200}"));
         let number = rank.to_string();
         command.env("CRITERION_HOME", stand_in.folder().join(&number));
-        command.envs(launcher.into_iter().zip([&*number, "2", &number]));
+        command.envs(VARIABLES.into_iter().zip([&*number, "2", &number]));
         // The stand-in's calls are in a folder there.
         command.env("TMPDIR", stand_in.folder());
         command.env("MASTER_PORT", &port);
@@ -49,48 +44,37 @@ fn ended(ranks: [Child; 2]) -> [(Option<i32>, String); 2] {
 
 /// Rank 0 has the results of both, and rank 1 writes and says nothing. Other groups are skipped.
 pub(crate) fn results() {
-    let all = "^((all_reduce/gpu/.*|nested_sine/gpu/fused)/1024|peer_copy/gpu/engine/4096)$";
-    let one = "all_reduce/gpu/device-time/1024$";
-    let sampled = "--sample-size=10 --measurement-time=0.1";
-    for (launcher, how, rows) in [(TORCHRUN, "--quick", all), (MPIRUN, sampled, one)] {
-        let bench = ["--bench", "--noplot", rows].into_iter();
-        let arguments: Vec<&str> = bench.chain(how.split(' ')).collect();
-        let stand_in = StandIn::default();
-        let log = stand_in.folder().join("calls of rank 1");
-        let both = ranks(&stand_in, launcher, &arguments, |rank, command| {
-            command.envs(Some((LOG, &log)).filter(|_| rank == 1));
-        });
-        let [(code, said), other] = ended(both);
-        assert_eq!(code, Some(0), "{said}");
-        assert_eq!(other, (Some(0), String::new()), "{said}");
-        assert!(!stand_in.folder().join("1").exists());
-        let log = fs::read_to_string(log).expect("it was written");
-        // It verifies its own result.
-        assert!(log.contains("copy D2H 1024 B"), "{log}");
-        // Between two orders of rank 0.
-        assert!(log.contains("create a second context of device 1"), "{log}");
-        if launcher == TORCHRUN {
-            // Rank 1 is told of each sample, and not of each run. With --quick the second sample
-            // has two, however slow the machine is.
-            let mut calls = log.lines().zip(log.lines().skip(1));
-            let follows = calls.any(|(run, next)| run == next && run.contains("ncclAllReduce by"));
-            assert!(follows, "{log}");
-            let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
-            assert!(
-                said.contains(skipped) && said.contains("left out "),
-                "{said}"
-            );
-        }
-        let folder = stand_in
-            .folder()
-            .join("0/all_reduce/gpu_device-time/1024/new");
-        let sidecar = read_json(&folder.join("crossover.json"));
-        assert_eq!(sidecar["extra"]["devices"], 2.0, "{sidecar}");
-        assert!(
-            sidecar["notes"].to_string().contains("2 processes"),
-            "{sidecar}"
-        );
-    }
+    let rows = "^((all_reduce/gpu/.*|nested_sine/gpu/fused)/1024|peer_copy/gpu/engine/4096)$";
+    let stand_in = StandIn::default();
+    let log = stand_in.folder().join("calls of rank 1");
+    let bench = ["--bench", "--quick", "--noplot", rows];
+    let both = ranks(&stand_in, &bench, |rank, command| {
+        command.envs(Some((LOG, &log)).filter(|_| rank == 1));
+    });
+    let [(code, said), other] = ended(both);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(other, (Some(0), String::new()), "{said}");
+    assert!(!stand_in.folder().join("1").exists());
+    let log = fs::read_to_string(log).expect("it was written");
+    // It verifies its own result.
+    assert!(log.contains("copy D2H 1024 B"), "{log}");
+    // Between two orders of rank 0.
+    assert!(log.contains("create a second context of device 1"), "{log}");
+    // Rank 1 is told of each sample, and not of each run. With --quick the second sample has two, however
+    // slow the machine is.
+    let mut calls = log.lines().zip(log.lines().skip(1));
+    let follows = calls.any(|(run, next)| run == next && run.contains("ncclAllReduce by"));
+    assert!(follows, "{log}");
+    let skipped = "skipped nested_sine: it runs in one process; start it without torchrun";
+    assert!(
+        said.contains(skipped) && said.contains("left out "),
+        "{said}"
+    );
+    let result = "0/all_reduce/gpu_device-time/1024/new/crossover.json";
+    let sidecar = read_json(&stand_in.folder().join(result));
+    assert_eq!(sidecar["extra"]["devices"], 2.0, "{sidecar}");
+    let notes = sidecar["notes"].to_string();
+    assert!(notes.contains("2 processes"), "{notes}");
 }
 
 /// If rank 0 has no memory for its part of a routine, rank 1 does not keep its own.
@@ -99,7 +83,7 @@ pub(crate) fn frees() {
     let log = stand_in.folder().join("calls of rank 1");
     let rows = "all_reduce/gpu/(in|out-of)-place/1024$";
     let bench = ["--bench", "--quick", "--noplot", rows];
-    let both = ranks(&stand_in, TORCHRUN, &bench, |rank, command| match rank {
+    let both = ranks(&stand_in, &bench, |rank, command| match rank {
         // Three are those of the machine's limits.
         0 => _ = command.env(FAULTS, "cuMemAllocAsync:4:2"),
         _ => _ = command.env(LOG, &log),
@@ -138,7 +122,7 @@ pub(crate) fn ends() {
     let bench = ["--bench", "--noplot", "--measurement-time=60", row];
     cases.par_iter().for_each(|&(variable, killed, words)| {
         let stand_in = StandIn::default();
-        let mut both = ranks(&stand_in, TORCHRUN, &bench, |rank, command| {
+        let mut both = ranks(&stand_in, &bench, |rank, command| {
             command.envs(variable.filter(|_| rank == 1));
         });
         if let Some(killed) = killed {

@@ -13,7 +13,7 @@ use crossover_words::sidecar::{EMPTY_KERNEL, LAUNCH_PROBE, LONG_LAUNCHES};
 use serde_json::Value;
 
 use crate::stand_in::{
-    CHILDREN_FAIL, FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, said, samples,
+    CHILDREN_FAIL, FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, samples,
 };
 
 /// A run on two devices: what is in the files of its rows, the answers of processes of their own, the page,
@@ -197,16 +197,15 @@ pub(crate) fn absences() {
     let arguments = ["--test", "^all_reduce/.*/1024$"];
     says(&stand_in, three, &arguments, &[absent]);
     // An error names its device among several.
-    for device in 0..3 {
-        let named = format!("out of memory (device {device})");
-        let is_named = |at: usize| {
-            let mut command = stand_in.command("bench", three[0]);
-            command.env("CROSSOVER_DEVICE", "all");
-            command.env(FAULTS, format!("cuMemAllocAsync:{at}:2"));
-            expect(command.args(arguments), 1).contains(&named)
-        };
-        assert!((1..=9).any(is_named), "{named}");
-    }
+    let errors = (1..=9).map(|at| {
+        let mut command = stand_in.command("bench", three[0]);
+        command.env("CROSSOVER_DEVICE", "all");
+        command.env(FAULTS, format!("cuMemAllocAsync:{at}:2"));
+        expect(command.args(arguments), 1)
+    });
+    let errors: String = errors.collect();
+    let named = |device| errors.contains(&format!("out of memory (device {device})"));
+    assert!([0, 1, 2].into_iter().all(named), "{errors}");
     // How the process ends that has tried them all does not matter.
     let mut failing = stand_in.command("bench", TWO);
     failing
@@ -234,31 +233,15 @@ pub(crate) fn absences() {
 /// each launch take longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
 /// take longest.
 pub(crate) fn streams() {
-    let rows = "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/";
-    streams_of("quick", rows, &[0]);
-}
-
-/// Of all rows with the size set `default`, whose larger sizes take a minute. Some need more memory than there is.
-pub(crate) fn streams_at_length() {
-    streams_of("default", "^([^c]|c[^o]).*/gpu/", &[0, 1]);
-}
-
-fn streams_of(profile: &str, rows: &str, codes: &[i32]) {
     let stand_in = StandIn::default();
     let mut command = stand_in.command("bench", SMALL_H200);
     command.env(LOG, stand_in.log());
-    command.env("CROSSOVER_SIZES", profile);
-    let output = command.args(["--test", rows]).output();
-    let output = output.expect("this executable runs");
-    let said = said(&output);
-    let code = output.status.code().expect("an end");
-    assert!(codes.contains(&code), "{said}");
+    let rows = "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/";
+    let said = expect(command.args(["--test", rows]), 0);
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let work = |line: &&str| line.starts_with("launch ") || line.starts_with("set ");
-    let streams = log
-        .lines()
-        .filter(work)
-        .filter_map(|line| line.split_once(" on s"));
+    let streams = log.lines().filter(work);
+    let streams = streams.filter_map(|line| line.split_once(" on s"));
     let names: BTreeSet<_> = streams.map(|(_, of)| of.split(' ').next()).collect();
     assert!(names.len() <= 6, "{names:?}");
     for row in [
@@ -292,42 +275,28 @@ pub(crate) fn launches() {
     let gated = "timing_methods/gpu/spin-events-gated/1000";
     let three = "streams/gpu/streams-3/4194304";
     let resets = "kernels on many streams make them longer";
+    let itself = "it runs kernels on many streams itself";
     for (differing, rows, long, why, times) in [
         // Each flush on the cold clock counts as a stream.
         ("persisting_bytes=1048576", [cold, gated], cold, resets, 1),
-        (
-            "short_streams=1",
-            [three, gated],
-            three,
-            "it runs kernels on many streams itself",
-            0,
-        ),
+        ("short_streams=1", [three, gated], three, itself, 0),
     ] {
         let stand_in = StandIn::default();
         let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
         command.env(LOG, stand_in.log());
         command.env("CROSSOVER_SIZES", "default");
         command.env("CROSSOVER_PROCESSES", "0");
-        let rows = rows.map(|row| format!("{row}$"));
-        command.args(["--bench", "--noplot", "--sample-size", "10"]);
-        command.args([
-            "--warm-up-time",
-            "0.01",
-            "--measurement-time",
-            "0.01",
-            &rows.join("|"),
-        ]);
-        let said = expect(&mut command, 0);
+        let options =
+            "--bench --noplot --sample-size=10 --warm-up-time=0.01 --measurement-time=0.01";
+        let filter = rows.map(|row| format!("{row}$")).join("|");
+        let said = expect(command.args(options.split(' ')).arg(filter), 0);
         let again = format!("note: {long} is measured again: launches took longer");
         assert_eq!(said.matches(&again).count(), times, "{said}");
         assert!(said.contains(", keeping launches short "), "{said}");
         let log = fs::read_to_string(stand_in.log()).expect("it was written");
-        assert!(
-            log.matches("create a second context").count() >= 2,
-            "{said}"
-        );
+        let restored = log.matches("create a second context").count();
+        assert!(restored >= 2, "{said}");
         for row in rows {
-            let row = row.trim_end_matches('$');
             let result = row.replacen("gpu/", "gpu_", 1);
             let path = format!("criterion/{result}/new/crossover.json");
             let sidecar = read_json(&stand_in.folder().join(path));
@@ -338,11 +307,8 @@ pub(crate) fn launches() {
             let is_long = after.is_some_and(|ns| ns > 150_000.0);
             assert_eq!(is_long, row == long, "{row}: {after:?} {said}");
             assert_eq!(sidecar["extra"][LONG_LAUNCHES] == 1.0, is_long, "{row}");
-            assert_eq!(
-                sidecar["notes"].to_string().contains(why),
-                is_long,
-                "{sidecar}"
-            );
+            let has_note = sidecar["notes"].to_string().contains(why);
+            assert_eq!(has_note, is_long, "{sidecar}");
         }
     }
 }
@@ -367,28 +333,27 @@ pub(crate) fn kept() {
     let (said, _, has, empty) = run("", 0);
     assert_eq!(has, [true; 3], "{said}");
     // The last thousand come after the samples.
-    let fault = format!("crossover_empty:{}:2", empty - 500);
+    let [refused, lost] = [2, 719].map(|error| format!("crossover_empty:{}:{error}", empty - 500));
+    // The first graph is the probe of the launches.
+    let uncounted = "cuGraphInstantiateWithFlags:2:2";
     let constant = "the launch constant is unknown";
-    let count = "the number of launches is unknown";
-    for (fault, wanted, word) in [
-        (&*fault, [false, false, true], constant),
+    for (fault, code, wanted, word) in [
+        (&*refused, 0, [false, false, true], constant),
         (
-            // The first graph is the probe of the launches.
-            "cuGraphInstantiateWithFlags:2:2",
+            uncounted,
+            0,
             [true, true, false],
-            count,
+            "the number of launches is unknown",
         ),
+        // Without the context, no later call succeeds; the samples were taken and verified before.
+        (&*lost, 1, [false, false, true], constant),
     ] {
-        let (said, notes, has, _) = run(fault, 0);
+        let (said, notes, has, _) = run(fault, code);
         assert_eq!(has, wanted, "{said}");
         assert!(notes.contains(word) && said.contains(word), "{notes}");
+        let failed = "FAILED nested_sine/gpu/fused-gated/1024: an earlier CUDA call failed: ";
+        assert_eq!(said.contains(failed), code == 1, "{said}");
     }
-    // Without the context, no later call succeeds; the samples were taken and verified before.
-    let (said, notes, has, _) = run(&format!("crossover_empty:{}:719", empty - 500), 1);
-    assert_eq!(has, [false, false, true], "{said}");
-    assert!(notes.contains(constant), "{notes}");
-    let lost = "FAILED nested_sine/gpu/fused-gated/1024: an earlier CUDA call failed: ";
-    assert!(said.contains(lost), "{said}");
 }
 
 /// In turns a sample of a clock that counts the submission alone takes no longer than others: each iteration keeps

@@ -91,13 +91,8 @@ const VARIABLES: [&str; 9] = [
     "CROSSOVER_BLAS_LIB",
 ];
 
-/// The name of `CROSSOVER_SIZES` at 5519853e, so that `crossover ab` can compare with that commit.
-const EARLIER_SIZES: &str = "CROSSOVER_PROFILE";
-
-/// Beginnings of the variables that are no settings of users: those that this project sets for its own processes and
-/// tests, and an earlier name.
-const INTERNAL: [&str; 8] = [
-    EARLIER_SIZES,
+/// Beginnings of the variables that are no settings of users: this project sets them for its own processes and tests.
+const INTERNAL: [&str; 7] = [
     "CROSSOVER_AB_",
     "CROSSOVER_ADDED_FORMAT",
     // `build.rs` sets these two; `cargo bench` hands them to the executable.
@@ -161,7 +156,7 @@ impl Settings {
             value: value.to_owned(),
             good,
         };
-        let size_set = value("CROSSOVER_SIZES").or_else(|| value(EARLIER_SIZES));
+        let size_set = value("CROSSOVER_SIZES");
         let sets = [SizeSet::Default, SizeSet::Quick, SizeSet::Full].map(|set| (set.name(), set));
         let good = "quick, default and full";
         let size_set = one_of("CROSSOVER_SIZES", size_set, &sets, good)?;
@@ -272,8 +267,6 @@ mod tests {
         .unwrap();
         assert_eq!((s.size_set, s.device), (SizeSet::Full, Some(3)));
         assert_eq!((s.gate, s.monitor), (GateMode::Off, false));
-        let earlier = settings(&[(EARLIER_SIZES, "quick")]).unwrap();
-        assert_eq!(earlier.size_set, SizeSet::Quick);
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         let none = settings(&[("CROSSOVER_DEVICE", "none")]).unwrap();
         assert_eq!(none.device, None);

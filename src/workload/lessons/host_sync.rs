@@ -11,8 +11,8 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, ELEMENTWISE_THREADS, Host, HostMemory, Prepared, Steps, Stream, Threads,
-    elementwise_blocks, kernels, uniform, wide,
+    Device, ELEMENTWISE_THREADS, HostMemory, Prepared, Steps, Stream, Threads, elementwise_blocks,
+    kernels, uniform, wide,
 };
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
 use crate::workload::simple;
@@ -99,28 +99,6 @@ unsafe fn read(steps: &mut Steps, from: Device<f32>, to: *mut [f32]) {
     steps.wait(Stream::Compute);
 }
 
-/// Adds a step on the CPU, from the first array to the second, by way of `host`.
-///
-/// # Safety
-/// The arrays must have as many values as `host`, and the memory must be that of the routine.
-unsafe fn step_on_cpu(
-    steps: &mut Steps,
-    [from, to]: [Device<f32>; 2],
-    host: Host<f32>,
-    threads: Rc<Threads>,
-) {
-    // SAFETY: the caller promises the memory.
-    unsafe { read(steps, from, host.values) };
-    steps.call(move |_| {
-        // SAFETY: the routine owns the values, and `read` has waited for the copy to them.
-        let tasks = unsafe { &mut *host.values }.chunks_mut(GRAIN).collect();
-        threads.each(tasks, step_of_values);
-        Ok(())
-    });
-    // SAFETY: the caller promises the memory, and the next `read` waits.
-    unsafe { steps.upload(Stream::Compute, host.values, to.address) };
-}
-
 /// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
 /// one value read back after each (as a convergence test does), with every eighth step on the
 /// CPU (which downloads the values, computes, and uploads the result), or as one graph.
@@ -158,8 +136,12 @@ pub fn pipeline(
             buffers[(step - 1) % 2]
         };
         if launching == Launches::PartlyOnCpu && step % CPU_EVERY == CPU_EVERY - 1 {
+            let (threads, places) = (threads.clone(), [from.address, to.address]);
+            let step = move |values: &mut [f32]| {
+                threads.each(values.chunks_mut(GRAIN).collect(), step_of_values);
+            };
             // SAFETY: the routine owns the arrays and the host memory, of `n` values each.
-            unsafe { step_on_cpu(steps, [from, to], host, threads.clone()) };
+            unsafe { steps.on_cpu(places, host, step) };
         } else {
             let launch = Launch::new(function.clone(), grid, (ELEMENTWISE_THREADS, 1, 1))
                 .arg(to.address)
@@ -208,31 +190,17 @@ fn verify(output: &[f32], reference: &[f64]) -> Verified {
 mod tests {
     use super::*;
 
-    fn computed(problem: &Pipeline, steps: usize) -> Vec<f32> {
-        problem
-            .x
-            .iter()
-            .map(|&x| (0..steps).fold(x, |v, _| A.mul_add(v, B)))
-            .collect()
-    }
-
     /// The CPU's steps, in every task of its threads, are within the tolerance of all.
     #[test]
-    fn the_cpu_computes_a_step() {
-        let problem = Pipeline::new(3 * GRAIN as u64 + 17);
-        let mut values = problem.x.clone();
-        for _ in 0..STEPS {
-            Threads::up_to(2).each(values.chunks_mut(GRAIN).collect(), step_of_values);
-        }
-        assert!(verify(&values, problem.reference()).passed());
-    }
-
-    #[test]
     fn float32_passes_and_a_missing_step_does_not() {
-        let problem = Pipeline::new(1000);
-        assert!(verify(&computed(&problem, STEPS), problem.reference()).passed());
-        for steps in [STEPS - 1, STEPS + 1] {
-            assert!(!verify(&computed(&problem, steps), problem.reference()).passed());
+        let problem = Pipeline::new(3 * GRAIN as u64 + 17);
+        for steps in [STEPS - 1, STEPS, STEPS + 1] {
+            let mut values = problem.x.clone();
+            for _ in 0..steps {
+                Threads::up_to(2).each(values.chunks_mut(GRAIN).collect(), step_of_values);
+            }
+            let verified = verify(&values, problem.reference());
+            assert_eq!(verified.passed(), steps == STEPS, "{verified:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::model::{Cost, Format, Launches, Verified};
 use crate::timing::{CudaError, Launch};
 use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
 use crate::workload::prepare::{
-    Device, Host, HostMemory, Prepared, Steps, Stream, Threads, kernels, wide,
+    Device, HostMemory, Prepared, Steps, Stream, Threads, kernels, wide,
 };
 use crate::workload::product::{CUBLAS_WORKSPACE, GpuPlan, Product, Shape};
 use crate::workload::routine::{Result, Routine, Workload, visit_f32};
@@ -113,28 +113,6 @@ fn normalising(gpu: &Gpu, [from, to]: [Device<f32>; 2], n: usize) -> Result<Laun
     Ok(launch.arg(from.address).arg(to.address).arg(n as u32))
 }
 
-/// Adds a step on the CPU, which changes the first matrix by way of `host` and leaves it in the second.
-///
-/// # Safety
-/// The matrices must have as many values as `host`, and the memory must be that of the routine.
-unsafe fn add_on_cpu(
-    steps: &mut Steps,
-    [from, to]: [Device<f32>; 2],
-    host: Host<f32>,
-    step: impl Fn(&mut [f32]) + 'static,
-) {
-    // SAFETY: the caller promises the memory, and the next step waits.
-    unsafe { steps.download(Stream::Compute, from.address, host.values) };
-    steps.wait(Stream::Compute);
-    steps.call(move |_| {
-        // SAFETY: the routine owns the values, and the step before has waited for the copy to them.
-        step(unsafe { &mut *host.values });
-        Ok(())
-    });
-    // SAFETY: the caller promises the memory, and the CPU writes to it again only after a later wait.
-    unsafe { steps.upload(Stream::Compute, host.values, to.address) };
-}
-
 /// The chain: launched one by one with a wait at the end, with a wait after each product and each small
 /// step, as one graph, or with the small steps on the CPU. The last has a figure: the share of the time
 /// in which neither the GPU multiplies nor the CPU computes, but copies run or one waits for the other.
@@ -174,7 +152,7 @@ pub fn chain(
                 on_cpu.set(on_cpu.get() + start.elapsed());
             };
             // SAFETY: the routine owns the matrices and the host memory, of as many values each.
-            unsafe { add_on_cpu(steps, [product, next], host, small_step) };
+            unsafe { steps.on_cpu([product, next].map(|it| it.address), host, small_step) };
         } else {
             // SAFETY: the routine owns both matrices of order `n`.
             unsafe { steps.kernel(normalising(gpu, [product, next], n)?) };

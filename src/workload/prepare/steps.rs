@@ -10,6 +10,7 @@ use crate::device::Gpu;
 use crate::device::copies_and_events::synchronize;
 use crate::timing::{Called, Captured, CudaError, Enqueued, Graph, Launch, Range, range};
 use crate::workload::prepare::host_memory::{Block, Direction};
+use crate::workload::prepare::memory::Host;
 
 /// A stream of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +136,28 @@ impl Steps {
         let block = Block::whole(to, from);
         self.steps
             .push(PreparedStep::Copy(block, Direction::Down, on));
+    }
+
+    /// Downloads the values at the first address, has the CPU change them, and uploads them to the second.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel), for as many values as `host` has at both addresses.
+    pub(crate) unsafe fn on_cpu(
+        &mut self,
+        [from, to]: [sys::CUdeviceptr; 2],
+        host: Host<f32>,
+        change: impl Fn(&mut [f32]) + 'static,
+    ) {
+        // SAFETY: the caller promises the memory, and the next step waits.
+        unsafe { self.download(Stream::Compute, from, host.values) };
+        self.wait(Stream::Compute);
+        self.call(move |_| {
+            // SAFETY: the caller promises the values, and the step before has waited for the copy to them.
+            change(unsafe { &mut *host.values });
+            Ok(())
+        });
+        // SAFETY: the caller promises the memory, and the CPU writes to it again only after a later wait.
+        unsafe { self.upload(Stream::Compute, host.values, to) };
     }
 
     /// Copies `bytes` bytes from memory of one device to that of another.

@@ -11,7 +11,7 @@ use crossover_suite::workload::matmul::{Family, Shaped, Skinny, gpu};
 use super::shaped::{best, cublas, from_host};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
-    let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
+    let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 7, 16]);
     // Fewer than those of `best`, which is the answer.
     let launched_sizes = Sizes::powers_of_two([6], [4], 0..=8);
     let fastest = |name, clock| {

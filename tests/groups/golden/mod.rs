@@ -3,8 +3,12 @@
 //!
 //! | part of `tests/golden/<group>.txt` | has |
 //! | --- | --- |
-//! | `[benchmarks]` | a line per row, [tab-separated](benchmarks::COLUMNS) |
+//! | `[benchmarks]` | a line per row, tab-separated |
 //! | `[inputs]` | the SHA-256 of the inputs of each size, the first eight digits |
+//!
+//! A line has the row, its clock, its sizes (`q` is in the quick set, `d` in the default one), the largest that
+//! fits on each of [`MEMORIES`](benchmarks::MEMORIES), and of the largest the throughput, FLOP, bytes, bytes to the
+//! device and to the host, launches and role.
 //!
 //! `CROSSOVER_GOLDEN=write cargo test --test groups golden` writes a change that is meant; its diff is
 //! read.
@@ -26,9 +30,7 @@ const TESTS: &[(&str, fn())] = named![
     benchmarks::every_benchmark_and_input_is_what_it_was,
     benchmarks::every_file_is_of_a_group,
     readme::the_document_lists_the_groups_with_their_questions,
-    readme::every_group_has_a_heading_and_a_question,
-    kernels::compile::names_are_unique_since_modules_are_kept_by_name,
-    kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits,
+    kernels::compile::every_file_of_the_folder_is_of_a_group_or_of_the_limits_once,
 ];
 
 /// Tests that compile kernels.

@@ -84,39 +84,26 @@ fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<()> {
 /// Small enough for a sanitizer.
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_a_small_product_is_right() -> Result<()> {
+fn every_way_of_a_small_product_or_few_sines_is_right() -> Result<()> {
     let _one = one_at_a_time();
     let squares = [1, 3, 8, 31, 64, 129, 256, 300].map(Shape::square);
     let batches = [3, 17, 64].map(|n| Shape {
         batch: 64,
         ..Shape::square(n)
     });
-    products(squares.into_iter().chain(batches))
-}
-
-/// Small enough for a sanitizer.
-#[test]
-#[ignore = "needs a CUDA device"]
-fn every_way_of_few_sines_is_right() -> Result<()> {
-    let _one = one_at_a_time();
+    products(squares.into_iter().chain(batches))?;
     sines([1, 3, 1000, 1025, (1 << 16) + 1, (1 << 18) + 5])
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_way_of_a_large_product_is_right() -> Result<()> {
+fn every_way_of_a_large_product_or_many_sines_is_right() -> Result<()> {
     let _one = one_at_a_time();
     let batch = Shape {
         batch: 64,
         ..Shape::square(512)
     };
     let squares = [512, 1000, 1024, 2048, 2050, 4096].map(Shape::square);
-    products(squares.into_iter().chain([batch]))
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn every_way_of_many_sines_is_right() -> Result<()> {
-    let _one = one_at_a_time();
+    products(squares.into_iter().chain([batch]))?;
     sines([(1 << 20) + 1, 1 << 22, (1 << 24) + 3])
 }

@@ -8,5 +8,4 @@ mod limits;
 mod matmul;
 mod monitor;
 mod precision;
-mod shapes;
 mod sine;

@@ -1,25 +1,12 @@
-//! What no group has a row for: the kernels that `gpu/tiled` chooses from, and every product at
-//! large orders and twice. Needs a device, cuBLAS and NVRTC.
+//! What no group has a row for: the kernels that `gpu/tiled` chooses from. Needs a device and NVRTC.
 
 use std::rc::Rc;
 
 use crossover_suite::device::Gpu;
-use crossover_suite::workload::HostMemory::{Pageable, Pinned};
+use crossover_suite::workload::RoutineError;
 use crossover_suite::workload::matmul::{Matmul, gpu};
-use crossover_suite::workload::{Routine, RoutineError};
 
 use crate::device::{error_after, one_at_a_time};
-
-type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
-
-const IMPLEMENTATIONS: [(&str, Make); 6] = [
-    ("tiled 32", |gpu, problem| gpu::tiled_by(gpu, problem, 32)),
-    ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
-    ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
-    ("cublas", gpu::cublas),
-    ("transfer", |g, p| gpu::from_host(g, p, Pageable)),
-    ("transfer_pinned", |g, p| gpu::from_host(g, p, Pinned)),
-];
 
 /// Poisons, runs and checks twice; the error must be the same. The largest error in float64 serves
 /// as a digest: two different results have the same one only by a rare chance.
@@ -27,9 +14,9 @@ fn each_is_right_twice_at(orders: &[u64]) -> Result<(), RoutineError> {
     let device = Rc::new(Gpu::open(0)?);
     for &n in orders {
         let problem = Rc::new(Matmul::new(n));
-        for (name, make) in IMPLEMENTATIONS {
-            let what = format!("{name} at {n}");
-            let mut routine = make(&device, &problem)?;
+        for side in [32, 64, 128] {
+            let what = format!("tiles of {side} at {n}");
+            let mut routine = gpu::tiled_by(&device, &problem, side)?;
             let mut error = || error_after(1, &device, &mut *routine, &what);
             assert_eq!(error()?, error()?, "{what}");
         }

@@ -1,51 +1,14 @@
-//! The product in every precision. Needs a device, cuBLAS and NVRTC; what needs a younger
-//! device is named and left out.
+//! The kernels that round and split numbers, where they go wrong first. Needs a device and NVRTC.
 
 use std::rc::Rc;
 
-use crossover_suite::device::{Absence, Gpu};
-use crossover_suite::model::Format;
+use crossover_suite::device::Gpu;
 use crossover_suite::timing::Launch;
 use crossover_suite::timing::cudarc::driver::DevicePtr;
-use crossover_suite::workload::matmul::Matmul;
-use crossover_suite::workload::matmul::precision::{PRECISION, product, split};
-use crossover_suite::workload::{Result, Routine, Value};
+use crossover_suite::workload::matmul::precision::PRECISION;
+use crossover_suite::workload::{Result, Value};
 
-use crate::device::{error_after, one_at_a_time, stream};
-
-/// The routine, or `None` and a line of output where the device is too old for it.
-fn unless_too_old(name: &str, made: Result<Box<dyn Routine>>) -> Result<Option<Box<dyn Routine>>> {
-    match made {
-        Ok(routine) => Ok(Some(routine)),
-        Err(error) => match error.downcast_ref() {
-            Some(absence @ Absence::DeviceLacks { .. }) => {
-                println!("skipped {name}: {absence}");
-                Ok(None)
-            }
-            _ => Err(error),
-        },
-    }
-}
-
-/// At orders larger than in the tests of groups.
-#[test]
-#[ignore = "needs a CUDA device"]
-fn the_split_is_within_its_bound() -> Result<()> {
-    let _one = one_at_a_time();
-    let device = Rc::new(Gpu::open(0)?);
-    for n in [256, 257, 1000, 1031, 2048, 2304] {
-        let problem = Rc::new(Matmul::new(n));
-        let what = format!("split-bf16x6-k2048 at {n}");
-        let Some(mut routine) = unless_too_old(&what, split(&device, &problem, 2048))? else {
-            continue;
-        };
-        let first = error_after(1, &device, &mut *routine, &what)?;
-        let second = error_after(1, &device, &mut *routine, &what)?;
-        assert_eq!(first, second, "{what} differs from run to run");
-        println!("{what}: error {first:.2e}");
-    }
-    Ok(())
-}
+use crate::device::{one_at_a_time, stream};
 
 /// The output of a kernel of the precision group for these values.
 fn rounded<T: Value>(device: &Rc<Gpu>, kernel: &str, values: &[f32]) -> Result<Vec<T>> {
@@ -130,50 +93,28 @@ fn parts_add_up_at_the_ends_of_the_range() -> Result<()> {
     let n = values.len();
     let stream = stream(&device);
     let from = stream.clone_htod(&values)?;
-    let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>> {
-        let to = stream.alloc_zeros::<u8>(parts * n * bytes)?;
-        device.bind()?;
-        let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
-            .arg(from.device_ptr(stream).0)
-            .arg(to.device_ptr(stream).0)
-            .arg(n as u64)
-            .arg(n as u64)
-            .arg(0u64)
-            .arg(n as i64);
-        // SAFETY: every split takes a row of so many floats and room for the parts.
-        unsafe { launch.launch(stream) }?;
-        Ok(stream.clone_dtoh(&to)?)
-    };
-    let add = |parts: Vec<f32>| -> Vec<f64> {
-        let part = |i: usize| parts.iter().skip(i).step_by(n).map(|v| f64::from(*v));
-        (0..n).map(|i| part(i).sum()).collect()
-    };
-    let bf16 = split("split_bf16_any", 3, 2)?;
-    let bf16 = bf16.chunks(2).map(|b| {
-        let bits = u16::from_le_bytes(b.try_into().unwrap());
-        f32::from_bits(u32::from(bits) << 16)
-    });
+    let to = stream.alloc_zeros::<u16>(3 * n)?;
+    device.bind()?;
+    let function = device.function(&PRECISION, "split_bf16_any")?;
+    let launch = Launch::new(function, (1, 1, 1), (256, 1, 1))
+        .arg(from.device_ptr(stream).0)
+        .arg(to.device_ptr(stream).0)
+        .arg(n as u64)
+        .arg(n as u64)
+        .arg(0u64)
+        .arg(n as i64);
+    // SAFETY: the split takes a row of so many floats and room for the parts.
+    unsafe { launch.launch(stream) }?;
+    let parts = stream.clone_dtoh(&to)?;
+    let wide = |bits: &u16| f64::from(f32::from_bits(u32::from(*bits) << 16));
     // Three parts of 8 bits each.
-    let sums = add(bf16.collect());
-    for (sum, value) in sums.into_iter().zip(values.map(f64::from)) {
+    for (at, value) in values.map(f64::from).into_iter().enumerate() {
+        let sum: f64 = parts.iter().skip(at).step_by(n).map(wide).sum();
         let close = (sum - value).abs() <= value.abs() * 2f64.powi(-23);
         assert!(
             close || sum == value || sum.is_nan() && value.is_nan(),
             "{sum:e} for {value:e}"
         );
     }
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn an_order_that_the_library_does_not_take_is_named() -> Result<()> {
-    let _one = one_at_a_time();
-    let device = Rc::new(Gpu::open(0)?);
-    let problem = Rc::new(Matmul::new(257));
-    let Err(error) = product(&device, &problem, Format::Fp8) else {
-        panic!("FP8 takes 257");
-    };
-    assert!(error.to_string().contains("multiple of 16"), "{error}");
     Ok(())
 }

@@ -1,12 +1,10 @@
-//! Nested sine and the chain on a real device.
+//! Nested sine on a real device.
 
 use std::rc::Rc;
 
 use crossover_arithmetic::sine::Stores;
 use crossover_suite::device::{Gpu, Graph};
-use crossover_suite::model::Launches;
 use crossover_suite::timing::{CudaError, Launch};
-use crossover_suite::workload::graph_replay::{self, Chain};
 use crossover_suite::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use crossover_suite::workload::{RoutineError, Workload};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
@@ -37,17 +35,6 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
     let failed = || Err(CudaError::with_message("run", "no"));
     assert!(Graph::count(stream(&gpu), failed).is_err());
     gpu.synchronize()?;
-    let chain = Rc::new(Chain::new(1000));
-    let links = graph_replay::LINKS as u32;
-    for (launches, count) in [
-        (Launches::OneByOne, links),
-        (Launches::Synchronised, links),
-        (Launches::Graph, links),
-        (Launches::Fused, 1),
-    ] {
-        let routine = graph_replay::chain(&gpu, &chain, launches)?;
-        assert_eq!(routine.launches(), count, "{launches:?}");
-    }
     Ok(())
 }
 

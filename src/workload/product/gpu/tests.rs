@@ -5,25 +5,24 @@ use crate::device::Gpu;
 use crate::model::Format;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::Tensor;
-use crate::workload::prepare::Prepared;
+use crate::workload::prepare::{Prepared, uniform};
 
-/// A linear layer, or one without what a flag leaves out.
-#[derive(Clone, Copy)]
-struct LayerShape {
-    name: &'static str,
+/// What a layer adds to its product: nothing, a bias before ReLU, or a bias and another matrix.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    Nothing,
+    Relu,
+    Added,
+}
+
+/// The values of a linear layer, and where they lie.
+struct Layer {
     m: usize,
     n: usize,
     k: usize,
     /// Whether the weights are n x k, else k x n.
     transposed: bool,
-    bias: bool,
-    relu: bool,
-    added: bool,
-}
-
-/// The values of a layer, and where they lie.
-struct Layer {
-    shape: LayerShape,
+    ending: Ending,
     gpu: Rc<Gpu>,
     workspace: Rc<Workspace>,
     values: [Vec<f32>; 4],
@@ -36,25 +35,18 @@ struct Layer {
 const MARGIN: usize = 1024;
 
 impl Layer {
-    fn new(gpu: &Rc<Gpu>, shape: LayerShape) -> Self {
-        let LayerShape { m, n, k, .. } = shape;
-        let mut state = 1u64;
-        let mut random = |len: usize| -> Vec<f32> {
-            (0..len)
-                .map(|_| {
-                    // Knuth's MMIX: its high bits are random enough for operands.
-                    state = state.wrapping_mul(6_364_136_223_846_793_005);
-                    state = state.wrapping_add(1_442_695_040_888_963_407);
-                    (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-                })
-                .collect()
-        };
-        let values = [random(m * k), random(n * k), random(n), random(m * n)];
+    fn new(gpu: &Rc<Gpu>, [m, n, k]: [usize; 3], transposed: bool, ending: Ending) -> Self {
+        let lengths = [m * k, n * k, n, m * n];
+        let values = std::array::from_fn(|i| uniform(i as u64, lengths[i] as u64, -1.0..1.0));
         let mut work = Prepared::new(gpu).unwrap();
         let tensors =
             std::array::from_fn(|i| Tensor::of(&mut work, Format::F32, &values[i]).unwrap());
         Self {
-            shape,
+            m,
+            n,
+            k,
+            transposed,
+            ending,
             gpu: gpu.clone(),
             workspace: Workspace::new(gpu).unwrap(),
             values,
@@ -65,20 +57,19 @@ impl Layer {
     }
 
     fn ways(&self) -> Vec<GpuPlan> {
-        let LayerShape { m, n, k, .. } = self.shape;
+        let Self { m, n, k, .. } = *self;
         let [a, w, bias, added] = &self.tensors;
-        let w = if self.shape.transposed {
-            w.matrix(n, k).t()
-        } else {
-            w.matrix(k, n)
+        let w = match self.transposed {
+            true => w.matrix(n, k).t(),
+            false => w.matrix(k, n),
         };
         let matrices = [a.matrix(m, k), w, self.c.matrix(m, n)];
         let product = Product {
-            bias: self.shape.bias.then(|| bias.address()),
-            relu: self.shape.relu,
-            added: self.shape.added.then(|| added.address()),
+            bias: (self.ending != Ending::Nothing).then(|| bias.address()),
+            relu: self.ending == Ending::Relu,
+            added: (self.ending == Ending::Added).then(|| added.address()),
             own: true,
-            ..Product::new(self.shape.name, matrices)
+            ..Product::new("odd", matrices)
         };
         // SAFETY: the tensors live as long as `self`, whose ways are used before it is dropped, and
         // have these sizes.
@@ -95,27 +86,27 @@ impl Layer {
     /// Each value in float64, and by how much f32 may miss it: a sum in any order by the unit
     /// roundoff for each addition, relative to the sum of magnitudes.
     fn expected(&self) -> Vec<(f64, f64)> {
-        let LayerShape { m, n, k, .. } = self.shape;
+        let Self { m, n, k, .. } = *self;
         let [a, w, bias, added] = &self.values;
         let roundings = (k + 3) as f64 * UNIT_ROUNDOFF;
         let value = |i: usize, j: usize| {
             let w = |term| {
-                if self.shape.transposed {
-                    w[j * k + term]
+                w[if self.transposed {
+                    j * k + term
                 } else {
-                    w[term * n + j]
-                }
+                    term * n + j
+                }]
             };
             let terms = (0..k).map(|term| f64::from(a[i * k + term]) * f64::from(w(term)));
-            let extra = [
-                (self.shape.bias, bias[j]),
-                (self.shape.added, added[i * n + j]),
-            ];
-            let extra = extra.iter().filter(|(there, _)| *there);
-            let terms = terms.chain(extra.map(|(_, value)| f64::from(*value)));
+            let ending = match self.ending {
+                Ending::Nothing => vec![],
+                Ending::Relu => vec![bias[j]],
+                Ending::Added => vec![bias[j], added[i * n + j]],
+            };
+            let terms = terms.chain(ending.into_iter().map(f64::from));
             let (sum, size) = terms.fold((0.0, 0.0), |(s, z), t| (s + t, z + t.abs()));
-            let sum = if self.shape.relu { sum.max(0.0) } else { sum };
-            (sum, roundings * size)
+            let is_cut = self.ending == Ending::Relu && sum < 0.0;
+            (if is_cut { 0.0 } else { sum }, roundings * size)
         };
         (0..m)
             .flat_map(|i| (0..n).map(move |j| (i, j)))
@@ -164,28 +155,10 @@ fn check_own_kernels(shapes: &[(usize, usize, usize)], transposed: bool) {
     let gpu = Rc::new(Gpu::open(0).unwrap());
     gpu.bind().unwrap();
     for &(m, n, k) in shapes {
-        let endings = [
-            (false, false, false),
-            (true, false, true),
-            (true, true, false),
-        ];
-        let endings = if transposed {
-            &endings[..]
-        } else {
-            &endings[..1]
-        };
-        for &(bias, relu, added) in endings {
-            let shape = LayerShape {
-                name: "odd",
-                m,
-                n,
-                k,
-                transposed,
-                bias,
-                relu,
-                added,
-            };
-            let layer = Layer::new(&gpu, shape);
+        let endings = [Ending::Nothing, Ending::Added, Ending::Relu];
+        // Products whose weights are not transposed are those of a few rows, without an ending.
+        for &ending in &endings[..if transposed { 3 } else { 1 }] {
+            let layer = Layer::new(&gpu, [m, n, k], transposed, ending);
             let expected = layer.expected();
             let mut own = layer.ways();
             own.retain(|way| matches!(way, GpuPlan::Own(..)));

@@ -216,19 +216,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_covers_caches_and_memory() {
-        let mut record = RunRecord::default();
-        memory(Isa::best(), Effort::BRIEF, &mut record);
-        for name in ["cpu_read", "cpu_write", "cpu_copy"] {
-            let points = &record.curves[name].points;
-            assert!(points.len() > 5, "{points:?}");
-            assert!(points.is_sorted_by_key(|point| point.bytes), "{points:?}");
-            let sound = |point: &BandwidthPoint| point.rate.is_normal() && point.rate > 0.0;
-            assert!(points.iter().all(sound), "{points:?}");
-        }
-    }
-
-    #[test]
     fn a_part_starts_at_a_cache_line() {
         let mut buffer = Buffer::new(4096).unwrap();
         let words = buffer.first(4096);

@@ -206,42 +206,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_process_compiles_nothing_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.cu.sm_90");
-        let compiled = || {
-            Ok(Cubin {
-                image: vec![1, 2, 3],
-                log: "log".to_owned(),
-            })
-        };
-        assert_eq!(shared(&file, compiled).unwrap().log, "log");
-        let again = shared(&file, || panic!("compiled again")).unwrap();
-        assert_eq!(again.image, [1, 2, 3]);
-    }
-
-    #[test]
-    fn sources_of_one_name_are_kept_apart() {
+    fn processes_share_what_they_compile() {
         let source = |text| Source {
             name: "a.cu",
             text,
             options: &[],
             oldest: (7, 5),
         };
-        let (one, other) = (source("one"), source("other"));
-        assert_eq!(file_name(&one, (9, 0)), file_name(&one, (9, 0)));
-        assert_ne!(file_name(&one, (9, 0)), file_name(&other, (9, 0)));
-        assert_ne!(file_name(&one, (9, 0)), file_name(&one, (8, 0)));
-    }
-
-    #[test]
-    fn a_folder_that_is_gone_costs_a_compilation_alone() {
-        let file = Path::new("/nonexistent/folder/a.cu.sm_90");
-        let image = vec![1];
-        let log = String::new();
-        assert_eq!(
-            shared(file, || Ok(Cubin { image, log })).unwrap().image,
-            [1]
-        );
+        // Sources of one name are kept apart.
+        let name = file_name(&source("one"), (9, 0));
+        assert_ne!(name, file_name(&source("other"), (9, 0)));
+        assert_ne!(name, file_name(&source("one"), (8, 0)));
+        let compiled = || {
+            Ok(Cubin {
+                image: vec![1, 2, 3],
+                log: "log".to_owned(),
+            })
+        };
+        let folder = tempfile::tempdir().unwrap();
+        // A folder that is gone costs a compilation alone.
+        for file in [
+            Path::new("/nonexistent").join(&name),
+            folder.path().join(&name),
+        ] {
+            assert_eq!(shared(&file, compiled).unwrap().log, "log");
+        }
+        let again = shared(&folder.path().join(&name), || panic!("compiled again"));
+        assert_eq!(again.unwrap().image, [1, 2, 3]);
     }
 }

@@ -499,7 +499,6 @@ impl AnyGroup {
                         .map(|rate| (rate.amount(size as f64), rate.unit())),
                     host_bytes: (self.operation.host_bytes)(size),
                     device_bytes: row.is_gpu().then(|| (self.operation.device_bytes)(size)),
-                    directory: id.directory(),
                 }
             })
             .collect()

@@ -128,44 +128,17 @@ pub(super) fn run_again(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::*;
-    use crate::model::Verified;
+    use crate::suite::verify::tests::Adds;
     use crate::timing::Clock;
-
-    /// Notes what is asked of it.
-    struct Noted(Rc<RefCell<Vec<&'static str>>>);
-
-    impl Routine for Noted {
-        fn poison(&mut self) -> Result<(), RoutineError> {
-            self.0.borrow_mut().push("poison");
-            Ok(())
-        }
-
-        fn restore(&mut self) -> Result<(), RoutineError> {
-            self.0.borrow_mut().push("restore");
-            Ok(())
-        }
-
-        fn run(&mut self) -> Result<(), RoutineError> {
-            Ok(())
-        }
-
-        fn check(&mut self) -> Result<Verified, RoutineError> {
-            Err("nothing is compared".into())
-        }
-    }
 
     #[test]
     fn state_is_restored_before_a_guarded_run() {
-        let noted = Rc::new(RefCell::new(Vec::new()));
         let mut first = Timed {
             clock: Clock::Wall,
             launches: 0,
             is_executed: true,
-            routine: Box::new(Noted(noted.clone())),
+            routine: Box::new(Adds::restored_by(|| true)),
             ran: 0,
         };
         let mut anew = Anew {
@@ -173,7 +146,11 @@ mod tests {
             second: None,
             make: &|| unreachable!("the first is enough"),
         };
-        anew.poison().unwrap();
-        assert_eq!(*noted.borrow(), ["restore", "poison"]);
+        for _ in 0..2 {
+            anew.poison().unwrap();
+            assert!(anew.check().is_err(), "poison passes");
+            anew.run().unwrap();
+            anew.check().unwrap();
+        }
     }
 }

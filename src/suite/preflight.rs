@@ -215,19 +215,10 @@ mod tests {
     #[test]
     fn values_that_criterion_panics_at_are_refused() {
         for (line, words) in [
-            (
-                "--bench matmul/(",
-                "`matmul/(`: it is not a regular expression",
-            ),
-            (
-                "--bench --sample-size 5",
-                "--sample-size 5: give 10 or more",
-            ),
-            (
-                "--bench --measurement-time 0",
-                "--measurement-time 0: give seconds",
-            ),
-            ("--bench --warm-up-time x", "--warm-up-time x: give seconds"),
+            ("--bench matmul/(", "it is not a regular expression"),
+            ("--bench --sample-size 5", "give 10 or more"),
+            ("--bench --measurement-time 0", "give seconds"),
+            ("--bench --warm-up-time x", "give seconds"),
             ("--bench --confidence-level 1", "between 0 and 1"),
             ("--bench --baseline nosuch", "no such baseline"),
         ] {

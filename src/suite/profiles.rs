@@ -76,43 +76,28 @@ mod tests {
     use crate::model::id::Id;
     use crossover_results::store::planted::{plant_profile, recorded};
 
-    const ID: &str = "chain/gpu/each/64";
-
-    fn folder(root: &Path) -> BenchmarkFolder {
-        BenchmarkFolder::new(root, Id::new("chain", "gpu/each", 64), true)
-    }
-
     #[test]
-    fn a_profile_of_an_earlier_run_is_not_taken_for_this_ones() {
+    fn a_profile_of_an_earlier_run_or_that_cannot_be_read_is_not_taken() {
+        const ID: &str = "chain/gpu/each/64";
         let root = tempfile::tempdir().unwrap();
-        let folder = folder(root.path());
+        let folder = BenchmarkFolder::new(root.path(), Id::new("chain", "gpu/each", 64), true);
+        let added = |before| {
+            let mut profiles = Profiles::default();
+            profiles.add(ID, true, &folder, before);
+            profiles
+        };
         let before = folder.profiled_at();
-        let mut profiles = Profiles::default();
-        plant_profile(root.path(), &recorded(ID));
-        profiles.add(ID, true, &folder, before);
-        let (profile, dir) = profiles.made().next().unwrap();
-        assert_eq!(*profile, recorded(ID));
-        assert_eq!(dir, root.path().join("chain/gpu_each/64/profile"));
-
-        let mut later = Profiles::default();
-        later.add(ID, true, &folder, folder.profiled_at());
-        assert_eq!(later.made().len(), 0);
-        if RECORDS {
-            let remarks = [format!("no profile of {ID}: see the lines above")];
-            assert_eq!(later.remarks(), remarks);
-            assert_eq!(profiles.remarks(), [""; 0]);
-        }
-    }
-
-    #[test]
-    fn a_profile_that_cannot_be_read_is_named() {
-        let root = tempfile::tempdir().unwrap();
         let dir = plant_profile(root.path(), &recorded(ID));
+        let profiles = added(before);
+        let (profile, made_in) = profiles.made().next().unwrap();
+        let expected = root.path().join("chain/gpu_each/64/profile");
+        assert_eq!((profile, made_in), (&recorded(ID), &*expected));
+        assert_eq!(added(folder.profiled_at()).made().len(), 0);
+
         std::fs::write(path(&dir), "{").unwrap();
-        let mut profiles = Profiles::default();
-        profiles.add(ID, true, &folder(root.path()), None);
-        let remarks = profiles.remarks();
+        let unread = added(None);
+        let remarks = unread.remarks();
         assert!(remarks[0].contains("profile.json: EOF"), "{remarks:?}");
-        assert_eq!(profiles.made().len(), 0);
+        assert_eq!(unread.made().len(), 0);
     }
 }

@@ -262,11 +262,8 @@ mod tests {
         assert_eq!(sampling.samples, FEWEST_SAMPLES);
         assert_eq!(sampling.measurement, Duration::from_secs(15));
         assert_eq!([1e6, 1e9].map(|ns| plan.iterations(ns)), [2, 1]);
-        assert_eq!(
-            [1e6, 9e6, 11e6].map(|ns| warm_up_in_turns(1, ns)),
-            [1, 1, 0]
-        );
-        assert_eq!(warm_up_in_turns(9, 1e6), 2);
+        let warm_up = [(1, 9e6), (1, 11e6), (9, 1e6)].map(|(n, ns)| warm_up_in_turns(n, ns));
+        assert_eq!(warm_up, [1, 0, 2]);
         let sampling = plan.for_iteration(plan.measurement.mul_f64(1.0 / 25.0));
         assert_eq!(sampling.samples, 12);
     }

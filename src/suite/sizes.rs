@@ -1,7 +1,5 @@
 //! The sizes of a group or of an implementation, the benchmarks that it plans, and the memory that they need.
 
-use std::path::PathBuf;
-
 use crossover_protocol::settings::SizeSet;
 
 use crate::model::cost::Cost;
@@ -121,8 +119,6 @@ pub struct Planned {
     pub host_bytes: u64,
     /// Device memory that the inputs and one implementation take, in bytes; `None` on the CPU.
     pub device_bytes: Option<u64>,
-    /// Criterion's folder for it, relative to the results.
-    pub directory: PathBuf,
 }
 
 impl Planned {
@@ -180,12 +176,8 @@ mod tests {
     #[test]
     fn a_size_that_does_not_fit_is_named() {
         assert_eq!(does_not_fit("host", 80, 100), None);
-        assert!(
-            does_not_fit("host", 90, 100).is_some(),
-            "of 100 B 85 are usable"
-        );
-        let text = does_not_fit("device", 3 << 30, 2 << 30).unwrap();
-        assert!(text.contains("3.0 GiB of device memory"), "{text}");
+        let text = does_not_fit("host", 90, 100).expect("of 100 B 85 are usable");
+        assert!(text.contains("of host memory"), "{text}");
         let memory = MachineMemory {
             host: 100,
             device: 0,

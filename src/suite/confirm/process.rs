@@ -194,51 +194,22 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::model::Verified;
     use crate::model::cost::Cost;
     use crate::suite::group::{Group, Implementation};
     use crate::suite::sizes::Sizes;
-    use crate::suite::verify::tests::Ones;
-    use crate::workload::routine::Routine;
-
-    /// Right after one run from restored state, and counts how often it was restored.
-    struct Stateful {
-        runs: Option<u32>,
-        restored: Rc<Cell<usize>>,
-    }
-
-    impl Routine for Stateful {
-        fn poison(&mut self) -> Result<(), RoutineError> {
-            Ok(())
-        }
-        fn restore(&mut self) -> Result<(), RoutineError> {
-            self.runs = Some(0);
-            self.restored.set(self.restored.get() + 1);
-            std::thread::sleep(SAMPLE);
-            Ok(())
-        }
-        fn run(&mut self) -> Result<(), RoutineError> {
-            *self.runs.as_mut().ok_or("it was never restored")? += 1;
-            Ok(())
-        }
-        fn check(&mut self) -> Result<Verified, RoutineError> {
-            Ok(Verified {
-                error: f64::from(u8::from(self.runs != Some(1))),
-                bound: 0.0,
-                method: "whether it ran once".to_owned(),
-            })
-        }
-    }
+    use crate::suite::verify::tests::{Adds, Ones};
 
     #[test]
     fn state_is_restored_before_each_measurement() {
         let restored = Rc::new(Cell::new(0));
         let counted = restored.clone();
         let row = Implementation::cpu("steps", move |_: &Rc<Ones>| {
-            Ok(Box::new(Stateful {
-                runs: None,
-                restored: counted.clone(),
-            }))
+            let counted = counted.clone();
+            Ok(Box::new(Adds::restored_by(move || {
+                counted.set(counted.get() + 1);
+                std::thread::sleep(SAMPLE);
+                true
+            })))
         });
         let sizes = Sizes::new([1], [1], [1]);
         let group = Group::new("stateful", sizes, None, |_| Cost::default()).with(row);

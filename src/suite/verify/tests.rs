@@ -96,12 +96,25 @@ fn inputs_that_are_absent_or_always_the_same_are_named() {
     assert_eq!(declared.doubtful_inputs(), None);
 }
 
-/// Adds one to its state, and gives that back as its output.
-struct Adds {
+/// Adds one to its state, and gives that back as its output, which is right after one run from restored state.
+pub(crate) struct Adds {
     state: f32,
     output: f32,
     poison: f32,
-    restores: bool,
+    /// Whether the state is restored where it should be.
+    restores: Box<dyn Fn() -> bool>,
+}
+
+impl Adds {
+    /// A routine whose state was never restored.
+    pub(crate) fn restored_by(restores: impl Fn() -> bool + 'static) -> Self {
+        Self {
+            state: f32::NAN,
+            output: f32::NAN,
+            poison: f32::NAN,
+            restores: Box::new(restores),
+        }
+    }
 }
 
 impl Routine for Adds {
@@ -110,7 +123,7 @@ impl Routine for Adds {
         Ok(())
     }
     fn restore(&mut self) -> Result<(), RoutineError> {
-        if self.restores {
+        if (self.restores)() {
             self.state = 0.0;
         }
         Ok(())
@@ -128,12 +141,10 @@ impl Routine for Adds {
 #[test]
 fn state_is_restored_before_each_run() {
     let adds = |restores, poison| {
-        let (state, output) = (0.0, f32::NAN);
         let mut routine = Adds {
-            state,
-            output,
+            state: 0.0,
             poison,
-            restores,
+            ..Adds::restored_by(move || restores)
         };
         written(&mut routine, None, ROUNDS).map_err(|error| error.to_string())
     };

@@ -284,11 +284,8 @@ mod tests {
         let third = [1.0f32 / 3.0; 2];
         let coarse = Alteration::Coarser.of(&third).unwrap();
         assert!((1e-5..1e-3).contains(&(third[0] - coarse[0])), "{coarse:?}");
-        assert_eq!(
-            Alteration::Coarser.of(&[1.5f32, 2.0]),
-            None,
-            "they have few bits"
-        );
+        // They have few bits.
+        assert_eq!(Alteration::Coarser.of(&[1.5f32, 2.0]), None);
         assert_eq!(Alteration::Shifted.of(&third), None);
         assert_eq!(Alteration::Shifted.of(&[1.0, 2.0]).unwrap(), [2.0, 1.0]);
         assert_eq!(Alteration::Shifted.of(&[1u32, 2]), None);

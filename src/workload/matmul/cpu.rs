@@ -123,22 +123,3 @@ pub(super) fn product<T: Element>(
         notes,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn best_says_what_it_chose() {
-        for n in [4, 64] {
-            let threads = rayon::current_num_threads();
-            let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
-            let notes = routine.notes();
-            let note = notes[0].strip_suffix(", the fastest in calibration");
-            let plans = candidates::<f32>(Shape::square(n as usize), [true; 2], threads);
-            let could: Vec<String> = plans.iter().map(CpuPlan::to_string).collect();
-            let (plan, _) = note.unwrap().split_once(" on ").unwrap();
-            assert!(could.iter().any(|c| c == plan), "{notes:?}, of {could:?}");
-        }
-    }
-}

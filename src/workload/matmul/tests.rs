@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::workload::matmul::cpu;
 use crate::workload::matmul::problem::{LARGEST, Matmul, Reference, bound};
+use crate::workload::network::tensor::rounded::to_nearest;
 use crate::workload::prepare::Threads;
 use crate::workload::product::{CpuPlan, Library, Shape, loops};
 use crate::workload::routine::Workload;
@@ -15,9 +16,8 @@ const BOTH: [(Make, &str); 2] = [
     (Reference::freivalds, "freivalds"),
 ];
 
-fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
-    let mut c = vec![f32::NAN; n * n];
-    let shape = Shape::square(n);
+fn product(shape: Shape, a: &[f32], b: &[f32]) -> Vec<f32> {
+    let mut c = vec![f32::NAN; shape.c_len()];
     CpuPlan::OneThread(Library::Gemm).multiply_each(&Threads::One, shape, a, b, &mut c);
     c
 }
@@ -26,18 +26,12 @@ fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
 fn each(check: impl Fn(&Matmul, &Reference, &[f32], &str)) {
     for n in [2, 7, 64, 127, 257, 512] {
         let problem = Matmul::new(n);
-        let c = product(n as usize, problem.a(), problem.b());
+        let c = product(problem.shape(), problem.a(), problem.b());
         for (make, name) in BOTH {
             let reference = make(problem.shape(), problem.a(), problem.b());
             check(&problem, &reference, &c, &format!("{name} at {n}"));
         }
     }
-}
-
-/// TF32 keeps 10 of the 23 bits of the fraction.
-fn to_tf32(values: &[f32]) -> Vec<f32> {
-    let round = |value: &f32| f32::from_bits((value.to_bits() + 0x1000) & !0x1fff);
-    values.iter().map(round).collect()
 }
 
 fn transposed(values: &[f32], n: usize) -> Vec<f32> {
@@ -77,6 +71,8 @@ fn one_value_that_is_wrong_or_unwritten_is_rejected() {
 fn operands_that_are_transposed_swapped_or_rounded_to_tf32_are_rejected() {
     each(|problem, reference, _, what| {
         let (n, a, b) = (problem.order(), problem.a(), problem.b());
+        // TF32 keeps 10 of the 23 bits of the fraction.
+        let rounded = |values: &[f32]| values.iter().map(|&v| to_nearest(v, 10)).collect();
         let of_tf32 = if n >= 64 {
             3.0 * bound(LARGEST as usize)
         } else {
@@ -86,9 +82,9 @@ fn operands_that_are_transposed_swapped_or_rounded_to_tf32_are_rejected() {
             (transposed(a, n), b.to_vec(), bound(n)),
             (a.to_vec(), transposed(b, n), bound(n)),
             (b.to_vec(), a.to_vec(), bound(n)),
-            (to_tf32(a), to_tf32(b), of_tf32.max(bound(n))),
+            (rounded(a), rounded(b), of_tf32.max(bound(n))),
         ] {
-            let error = reference.error_of_rows(0, &product(n, &a, &b));
+            let error = reference.error_of_rows(0, &product(problem.shape(), &a, &b));
             assert!(error > bound, "{what}: {error}");
         }
     });
@@ -99,18 +95,7 @@ fn rectangular_products_and_batches() {
     let shapes = [(1, 1, 9, 40), (1, 3, 17, 5), (4, 2, 6, 3), (3, 8, 5, 64)];
     for (batch, m, n, k) in shapes {
         let problem = Matmul::of(Shape { batch, m, n, k });
-        let mut c = vec![0.0f32; batch * m * n];
-        for (i, c) in c.iter_mut().enumerate() {
-            let (product, row, column) = (i / (m * n), i / n % m, i % n);
-            let sum: f64 = (0..k)
-                .map(|j| {
-                    let a = problem.a()[(product * m + row) * k + j];
-                    let b = problem.b()[(product * k + j) * n + column];
-                    f64::from(a) * f64::from(b)
-                })
-                .sum();
-            *c = sum as f32;
-        }
+        let c = product(problem.shape(), problem.a(), problem.b());
         for (make, name) in BOTH {
             let reference = make(problem.shape(), problem.a(), problem.b());
             let error = reference.error_of_rows(0, &c);
@@ -141,6 +126,8 @@ fn products_in_float64_are_held_to_its_roundings() {
     for n in [1, 7, 64, 257] {
         let problem: Rc<Matmul<f64>> = Rc::new(Workload::new(n));
         let mut routine = cpu::best(&problem, 2).unwrap();
+        let chosen = routine.notes()[0].clone();
+        assert!(chosen.ends_with(", the fastest in calibration"), "{chosen}");
         routine.poison().unwrap();
         assert!(!routine.check().unwrap().passed(), "poison passes at {n}");
         routine.run().unwrap();

@@ -183,8 +183,7 @@ pub(crate) fn assert_ranges(model: &Model) {
         assert_eq!(range.start * 2 % 256, 0, "{range:?}");
         end = range.end;
     }
-    assert_eq!(end, model.parameters);
-    assert_eq!(end % 4, 0);
+    assert_eq!((end, end % 4), (model.parameters, 0));
 }
 
 /// The cost of a row without that of the parameters; and the kernels of all rows.

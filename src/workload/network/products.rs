@@ -197,22 +197,6 @@ mod tests {
     use ndarray::linalg::general_mat_mul;
 
     #[test]
-    fn one_thread_is_offered_no_blocks() {
-        let x = Array2::<f32>::zeros((64, 64));
-        let on_one = |way: &ProductPlan| matches!(way.plan, CpuPlan::OneThread(_));
-        assert!(plans(&x.view(), &x.t(), 1).iter().all(on_one));
-        assert!(!plans(&x.view(), &x.t(), 4).iter().all(on_one));
-    }
-
-    #[test]
-    fn a_part_of_a_long_product_is_tried() {
-        let x = Array2::<f32>::zeros((4096, 1024));
-        assert_eq!(tried(&x.view(), &x.t(), 8), (512, 1024));
-        assert_eq!(tried(&x.t(), &x.view(), 8), (1024, 2048));
-        assert_eq!(tried(&x.slice(s![..64, ..]), &x.t(), 8), (64, 1024));
-    }
-
-    #[test]
     fn row_major_operands_are_not_copied() {
         let x = Array2::<f32>::zeros((64, 48));
         let copies = |a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>| {

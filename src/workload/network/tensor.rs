@@ -126,22 +126,21 @@ pub(crate) fn bf16(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::rounded::{to_bf16, to_nearest};
 
     #[test]
     fn bf16_is_rounded_to_nearest_and_ties_to_even() {
-        let rounded = |v: f32| f32::from_bits(u32::from(bf16(v)) << 16);
         for (value, expected) in [
-            (1.0, 1.0),
             (1.0 + 1.0 / 256.0, 1.0),
             (1.0 + 3.0 / 256.0, 1.0 + 4.0 / 256.0),
             (-1.0 - 1.1 / 256.0, -1.0 - 2.0 / 256.0),
             (0.0, 0.0),
         ] {
-            assert_eq!(rounded(value), expected, "{value}");
+            assert_eq!(to_bf16(value), expected, "{value}");
+            assert_eq!(to_nearest(value, 7), expected, "{value}");
         }
         for nan in [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001] {
-            assert!(rounded(f32::from_bits(nan)).is_nan(), "{nan:#x}");
+            assert!(to_bf16(f32::from_bits(nan)).is_nan(), "{nan:#x}");
         }
     }
 }
@@ -160,5 +159,12 @@ pub(crate) mod rounded {
 
     pub(crate) fn to_bf16(value: f32) -> f32 {
         f32::from_bits(u32::from(bf16(value)) << 16)
+    }
+
+    /// Rounds to nearest, ties to even, with `bits` bits of fraction, as if no value were subnormal.
+    pub(crate) fn to_nearest(value: f32, bits: u32) -> f32 {
+        let (all, drop) = (value.to_bits(), 23 - bits);
+        let half = (1 << (drop - 1)) - 1 + (all >> drop & 1);
+        f32::from_bits((all + half) >> drop << drop)
     }
 }

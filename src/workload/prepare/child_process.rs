@@ -182,25 +182,3 @@ impl Routine for PhaseTime {
         Some(sample.map(|ns| ns * iterations as f64))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_report_keeps_what_was_timed_and_gives_errors_back() {
-        let mut report = Report::default();
-        let nap = Duration::from_millis(2);
-        let slept = report.once("a", || {
-            std::thread::sleep(nap);
-            Ok(7)
-        });
-        assert_eq!(slept.unwrap(), 7);
-        assert!(report.phases["a"] >= nap.as_nanos() as f64);
-        let error = report.once::<()>("b", || Err("no luck".into()));
-        assert_eq!(error.unwrap_err().to_string(), "no luck");
-        assert!(!report.phases.contains_key("b"));
-    }
-}

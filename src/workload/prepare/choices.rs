@@ -175,17 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn threads_without_a_run_share_choices() {
-        let runs = || {
-            let mut runs = 0;
-            on_cpu(&Threads::One, "of two threads", &[1, 2], |_, _| runs += 1);
-            runs
-        };
-        assert!(std::thread::spawn(runs).join().unwrap() > 0);
-        assert_eq!(std::thread::spawn(runs).join().unwrap(), 0);
-    }
-
-    #[test]
     fn disturbed_choices_are_made_again() {
         let run = Choices::default();
         for choice in ["quiet", "disturbed", "asked for meanwhile"] {

@@ -68,29 +68,3 @@ pub(crate) fn in_version<W: Workload>(size: u64, version: u64) -> W {
     let _before = Restored(VERSION.replace(version));
     W::new(size)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::{fft::Fft, nested_sine::NestedSine, reduction::Sum};
-
-    #[test]
-    fn other_values_are_others_and_the_next_are_the_usual_ones() {
-        fn bytes<W: Workload>(inputs: &W) -> Vec<u8> {
-            let mut bytes = Vec::new();
-            inputs.visit_inputs(&mut |piece| bytes.extend_from_slice(piece));
-            bytes
-        }
-        fn differ<W: Workload>() {
-            let usual = bytes(&W::new(64));
-            let other = bytes(&in_version::<W>(64, 1));
-            assert_eq!(other.len(), usual.len());
-            assert_ne!(other, usual);
-            assert_ne!(bytes(&in_version::<W>(64, 2)), other);
-            assert_eq!(bytes(&W::new(64)), usual);
-        }
-        differ::<Sum>();
-        differ::<Fft>();
-        differ::<NestedSine>();
-    }
-}

@@ -217,28 +217,19 @@ mod tests {
             CpuPlan::Blocks(Library::Gemm, grid.unwrap())
         };
         let several = |plan: &CpuPlan| matches!(plan, CpuPlan::Blocks(..));
-        let unpacked = |plan: &CpuPlan| matches!(plan, CpuPlan::OneThread(l) | CpuPlan::Blocks(l, _) if *l == Library::Direct);
         assert!(of_order(4, 16).contains(&CpuPlan::OneThread(Library::Loops)));
         assert!(!of_order(4, 16).iter().any(several));
         assert!(!of_order(2048, 16).contains(&CpuPlan::OneThread(Library::Gemm)));
-        for blocks in [128, 64, 16, 8] {
-            assert!(of_order(2048, 16).contains(&over(blocks)), "{blocks}");
+        for (n, few) in [(2048, 8), (512, 4), (256, 2)] {
+            assert!(of_order(n, 16).contains(&over(few)), "{n}");
+            assert!(!of_order(2048, 16).contains(&over(few)) || n == 2048, "{n}");
         }
-        assert!(of_order(512, 16).contains(&over(4)) && !of_order(2048, 16).contains(&over(4)));
-        assert!(of_order(256, 16).contains(&over(2)) && !of_order(2048, 16).contains(&over(2)));
-        assert!(of_order(64, 16).contains(&over(16)) && !of_order(64, 16).contains(&over(64)));
-        // Those of the row `rayon`.
+        // The blocks of the row `rayon`.
         assert!(of_order(2048, 16).contains(&CpuPlan::row_blocks(16)));
         assert_eq!(
             of_order(2048, 1),
             [Library::Gemm, Library::Matrixmultiply].map(CpuPlan::OneThread)
         );
-        assert!(!of_order(2048, 16).iter().any(unpacked));
-        if cfg!(target_arch = "x86_64")
-            && Library::for_product::<f32>(1, true).contains(&Library::Direct)
-        {
-            assert!(of_order(64, 16).iter().any(unpacked));
-        }
     }
 
     #[test]

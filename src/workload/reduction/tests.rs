@@ -13,25 +13,15 @@ fn sum_of(x: &[f32]) -> f32 {
 fn a_lost_term_is_found_wherever_it_is() {
     let n = (1 << 20) + 129;
     let sum = Sum::new(n as u64);
+    assert!(sum.check(LONGEST, &[sum_of(&sum.x)]).passed());
     // At the ends of the whole, of a vector, of a chain and of a task, and behind the last vector.
-    for lost in [
-        0,
-        15,
-        127,
-        128,
-        (1 << 16) - 1,
-        1 << 16,
-        3 << 16,
-        n - 129,
-        n - 1,
-    ] {
+    for lost in [0, 15, 127, 128, (1 << 16) - 1, 1 << 16, n - 129, n - 1] {
         // A term that is small may be lost: the nearest one that is not.
         let lost = (0..n)
             .map(|i| (lost + i) % n)
             .find(|&i| sum.x[i].abs() > 0.05);
         let mut x = sum.x.clone();
         x[lost.unwrap()] = 0.0;
-        assert!(sum.check(LONGEST, &[sum_of(&sum.x)]).passed());
         let wrong = sum.check(LONGEST, &[sum_of(&x)]);
         assert!(!wrong.passed(), "without {lost:?}");
     }

@@ -16,7 +16,7 @@ fn logits(problem: &Inference, round: fn(f32) -> f32, change: Change) -> Vec<f32
     let mut parameters = problem.parameters.clone();
     change(&problem.model, &mut parameters);
     parameters.iter_mut().for_each(|w| *w = round(*w));
-    let products = Products::new(Threads::up_to(2), "a transformer");
+    let products = Products::new(Threads::One, "a transformer");
     let mut network = OnCpu::new(&problem.model, products, &parameters, problem.rows());
     network.forward(&problem.tokens);
     let logits = network.values.pop().expect("activations");
@@ -37,23 +37,10 @@ fn change_linears(
     }
 }
 
-fn leave_out(model: &Model, name: &str, parameters: &mut [f32]) {
-    change_linears(model, name, parameters, |weights, bias| {
-        weights.fill(0.0);
-        bias.fill(0.0);
-    });
-}
-
 const QUERIES: &str = "queries, keys and values";
 
 /// Mistakes of a network, as parameters with which a right one gives the same logits.
-const MISTAKES: [(&str, Change); 6] = [
-    ("no attention", |model, all| {
-        leave_out(model, "projection", all)
-    }),
-    ("no feed-forward part", |model, all| {
-        leave_out(model, "way back", all)
-    }),
+const MISTAKES: [(&str, Change); 4] = [
     ("scores without their scale", |model, all| {
         change_linears(model, QUERIES, all, |weights, bias| {
             let queries = weights[..WIDTH * WIDTH]
@@ -87,7 +74,7 @@ const MISTAKES: [(&str, Change); 6] = [
 /// Operands that are activations are rounded on a GPU too, so the bound of BF16 leaves room for as much again.
 #[test]
 fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
-    for batch in [1, 9] {
+    for batch in [1, 3] {
         let problem = Inference::new(batch);
         let error = |round, format| {
             let verified = verified(&problem, format, &logits(&problem, round, |_, _| ()));

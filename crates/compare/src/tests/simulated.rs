@@ -183,6 +183,13 @@ impl Random {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
+    /// Student's t (Bailey, "Polar generation of random variates with the t-distribution", Mathematics of Computation
+    /// 62, 1994).
+    pub(crate) fn student(&mut self, freedom: f64) -> f64 {
+        let square = freedom * (self.uniform().powf(-2.0 / freedom) - 1.0);
+        square.sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
     /// How far a process is off, as a logarithm.
     fn process(&mut self, m: &Machine, drift: f64) -> f64 {
         let is_busy = self.uniform() < m.busy;
@@ -203,24 +210,22 @@ impl Random {
         let mut last = self.normal();
         (0..m.samples)
             .map(|_| {
-                let z = self.normal();
+                let z = match m.noise {
+                    Noise::Heavy => self.student(3.0),
+                    _ => self.normal(),
+                };
                 let deviation = match m.noise {
-                    Noise::Normal => z,
-                    Noise::Heavy => {
-                        let chi: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
-                        z / (chi / 3.0).sqrt()
-                    }
                     Noise::Outliers(share) if self.uniform() < share => {
                         z + 4.0 * self.uniform() / spread
                     }
                     Noise::Interrupted(share) if self.uniform() < share => {
                         z.abs() + 2.0 * self.uniform() / spread
                     }
-                    Noise::Outliers(_) | Noise::Interrupted(_) => z,
                     Noise::Following => {
                         last = 0.7 * last + (1.0_f64 - 0.49).sqrt() * z;
                         last
                     }
+                    _ => z,
                 };
                 centre * (spread * deviation).max(-0.9).mul_add(1.0, 1.0)
             })

@@ -47,12 +47,13 @@ pub fn median_and_log_variance(ns: &[f64]) -> Option<(f64, f64)> {
     sorted.sort_unstable_by(f64::total_cmp);
     let median = median_of_sorted(&sorted)?;
     let mut logs: Vec<f64> = sorted.iter().map(|x| x.ln() - median.ln()).collect();
-    let mut distances: Vec<f64> = logs.iter().map(|x| x.abs()).collect();
-    distances.sort_unstable_by(f64::total_cmp);
-    if let [.., next, _] = distances[..] {
-        let reach = FARTHEST * next;
-        logs.iter_mut().for_each(|x| *x = x.clamp(-reach, reach));
-    }
+    let distances = logs.iter().map(|x| x.abs());
+    // The largest distance and the next one.
+    let [_, next] = distances.fold([0.0; 2], |[most, next]: [f64; 2], distance| {
+        [most.max(distance), next.max(distance.min(most))]
+    });
+    let reach = FARTHEST * next;
+    logs.iter_mut().for_each(|x| *x = x.clamp(-reach, reach));
     let weights = bootstrap_weights(logs.len());
     let moment = |power| -> f64 {
         let weighted = logs

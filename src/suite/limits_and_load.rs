@@ -33,8 +33,9 @@ impl LimitsAndLoad {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let in_turns = settings.turns.is_some();
         let effort = match settings.size_set {
-            SizeSet::Quick => Effort::BRIEF,
-            SizeSet::Default | SizeSet::Full => Effort::WHOLE,
+            // A build for editing is not for measuring.
+            SizeSet::Default | SizeSet::Full if !cfg!(debug_assertions) => Effort::WHOLE,
+            _ => Effort::BRIEF,
         };
         // The other side of a comparison stands still while this one measures, so it is no background load.
         let load = if in_turns { None } else { Load::now() };

@@ -108,14 +108,14 @@ impl Tensor {
     /// The values, as f32. Waits until they have arrived.
     pub(crate) fn values(&self, memory: &Memory) -> Result<Vec<f32>, CudaError> {
         let bytes = memory.read(self.device)?;
-        let (fours, _) = bytes.as_chunks::<4>();
+        if self.format != Format::Bf16 {
+            let mut values = vec![0.0; self.len];
+            bytemuck::cast_slice_mut(&mut values).copy_from_slice(&bytes);
+            return Ok(values);
+        }
         let (twos, _) = bytes.as_chunks::<2>();
-        Ok(if self.format == Format::Bf16 {
-            let halves = twos.par_iter().map(|b| u32::from(u16::from_le_bytes(*b)));
-            halves.map(|half| f32::from_bits(half << 16)).collect()
-        } else {
-            (fours.par_iter().map(|b| f32::from_le_bytes(*b))).collect()
-        })
+        let halves = twos.par_iter().map(|b| u32::from(u16::from_le_bytes(*b)));
+        Ok(halves.map(|half| f32::from_bits(half << 16)).collect())
     }
 }
 

@@ -101,6 +101,15 @@ pub fn ulp_error(y: f32, expected: f64) -> f64 {
     }
 }
 
+/// The largest [`ulp_error`] of values against as many expected ones.
+pub fn largest_ulp_error(found: &[f32], expected: &[f64]) -> f64 {
+    let errors = found
+        .iter()
+        .zip(expected)
+        .map(|(&y, &expected)| ulp_error(y, expected));
+    errors.fold(0.0, f64::max)
+}
+
 /// Spacing of float32 at |x| ≤ 1, in the binade below where x is a power of two.
 fn ulp(x: f64) -> f64 {
     const FRACTION_BITS: i32 = f32::MANTISSA_DIGITS as i32 - 1;

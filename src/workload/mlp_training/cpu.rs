@@ -9,9 +9,10 @@ use crate::workload::mlp_training::problem::{CLASSES, GRADIENTS, Training};
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::operations::{GRAIN, rows_per_task};
 use crate::workload::network::{CpuRoutine, OnCpu, products::Products};
-use crate::workload::prepare::{Threads, exponentials, wide};
+use crate::workload::prepare::{Threads, wide};
 use crate::workload::routine::{Result, Routine};
 use crossover_arithmetic::adamw::{Counter, step_in_f32};
+use crossover_arithmetic::exponential::exponentials;
 
 /// On up to `threads` threads: each product in the way that is fastest in a short calibration, the rest in
 /// the widest vectors, shared out among the threads.

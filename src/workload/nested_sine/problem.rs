@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crossover_arithmetic::number::ulp_error;
+use crossover_arithmetic::number::largest_ulp_error;
 use crossover_arithmetic::sine;
 
 use crate::device::kernel::Source;
@@ -234,6 +234,8 @@ impl NestedSine {
         ulp: f64,
         mut read: impl FnMut(Range<usize>) -> Result<Vec<f32>, E>,
     ) -> Result<Verified, E> {
+        /// Values that a task compares.
+        const TASK: usize = 1 << 14;
         let mut expected = self.expected();
         let mut error = 0f64;
         let windows = self.windows();
@@ -245,8 +247,8 @@ impl NestedSine {
             let (here, after) = expected.split_at(window.len());
             expected = after;
             let found = read(window)?;
-            let compared = found.par_iter().zip(here);
-            let errors = compared.map(|(&y, &expected)| ulp_error(y, expected));
+            let compared = found.par_chunks(TASK).zip(here.par_chunks(TASK));
+            let errors = compared.map(|(y, expected)| largest_ulp_error(y, expected));
             error = error.max(errors.reduce(|| 0.0, f64::max));
         }
         Ok(Verified {

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
+use crossover_arithmetic::exponential::softmax_of_rows;
 use crossover_arithmetic::rows::{bias_of_rows, sums_of_columns, where_positive};
 
 use crate::workload::network::model::{EPSILON, HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 use crate::workload::network::products::{matrix, matrix_mut};
-use crate::workload::prepare::{Threads, exponentials, wide};
+use crate::workload::prepare::{Threads, wide};
 use crate::workload::product::Library;
 
 /// Values per task: some 20 µs of work, within a level-2 cache.
@@ -113,19 +114,6 @@ pub(crate) fn add_with_bias(threads: &Threads, residual: &mut [f32], change: &[f
 /// their scores stay in a level-1 cache.
 const QUERIES: usize = 32;
 
-wide! {
-    /// Scales rows of scores and replaces them by their softmax.
-    fn softmax(scores: &mut [f32], scale: f32) {
-        for row in scores.chunks_exact_mut(SEQUENCE) {
-            let (_, sum) = exponentials(row, scale);
-            let factor = sum.recip();
-            for s in row.iter_mut() {
-                *s *= factor;
-            }
-        }
-    }
-}
-
 /// softmax(q k^T / sqrt(length of a head)) v of each sequence and head, without a mask. The input rows
 /// have queries, keys and values side by side, the output rows the results of all heads.
 pub(crate) fn attention(threads: &Threads, qkv: &[f32], heads: &mut [f32]) {
@@ -166,6 +154,7 @@ fn of_tile(
     let v = qkv.slice(s![first..first + SEQUENCE, columns(2)]);
     Library::Gemm.multiply(q, k.t(), scores.view_mut());
     let scale = (HEAD as f32).sqrt().recip();
-    softmax(scores.as_slice_mut().expect("row by row"), scale);
+    let values = scores.as_slice_mut().expect("row by row");
+    softmax_of_rows(values, SEQUENCE, scale);
     Library::Gemm.multiply(scores.view(), v, to);
 }

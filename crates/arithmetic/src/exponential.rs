@@ -1,5 +1,7 @@
 //! The exponentials of softmax, written so that the compiler can vectorise them.
 
+use crate::wide;
+
 /// e^x for x from -87 to 0, within 2 ulp: x = n ln 2 + r, 2^n by its bits and e^r by its series up to
 /// r^7.
 #[inline(always)]
@@ -33,7 +35,7 @@ const LANES: usize = 16;
 /// Replaces each x by e^((x - largest) * scale), and returns the largest x and the sum of the results.
 /// The number of values is a multiple of 16.
 #[inline(always)]
-pub(crate) fn exponentials(row: &mut [f32], scale: f32) -> (f32, f32) {
+pub fn exponentials(row: &mut [f32], scale: f32) -> (f32, f32) {
     let mut largest = [f32::NEG_INFINITY; LANES];
     for x in row.chunks_exact(LANES) {
         for i in 0..LANES {
@@ -49,6 +51,19 @@ pub(crate) fn exponentials(row: &mut [f32], scale: f32) -> (f32, f32) {
         }
     }
     (largest, sums.iter().sum())
+}
+
+wide! {
+    /// Scales rows of `width` values and replaces them by their softmax.
+    pub fn softmax_of_rows(rows: &mut [f32], width: usize, scale: f32) {
+        for row in rows.chunks_exact_mut(width) {
+            let (_, sum) = exponentials(row, scale);
+            let factor = sum.recip();
+            for value in row.iter_mut() {
+                *value *= factor;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

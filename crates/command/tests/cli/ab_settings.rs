@@ -19,7 +19,9 @@ impl Package {
     /// The manifest gets these lines.
     fn new(manifest: &str) -> Self {
         let place = Place::new("around/top");
-        place.package("around/top", manifest, &["x"], "");
+        // cargo need not build the tests of its library.
+        let lines = format!("{manifest}\n[lib]\nbench = false");
+        place.package("around/top", &lines, &["x"], "");
         place.write("around/top/.gitignore", "Cargo.lock\ntarget*\n");
         let body =
             r#"ns=$(awk "BEGIN { print $ns * $FACTOR }"); echo "$ADDED $PLACE $SIDE" >> $log"#;
@@ -233,12 +235,11 @@ static OTHER: [usize; 9] = [2; 9];
     package.write("top/benches/x.rs", &main);
     package.commit();
     let kept = package.0.top.join("target-reports");
-    // Unless empty, what the user's linker does first where it links again.
-    let run = |pairs: usize, flags: &str, again: &str| {
+    // Unless empty, `again` is what the user's linker does first where it links again.
+    let run = |pairs: usize, variables: &str, again: &str| {
         let _ = fs::remove_dir_all(&kept);
-        let line = format!("--json --pairs {pairs} --budget 0 --run-equal HEAD HEAD");
-        let mut ab = package.0.ab(&line);
-        ab.env("RUSTFLAGS", flags);
+        let options = format!("--json --pairs {pairs} --budget 0 --run-equal HEAD HEAD");
+        let mut ab = package.0.ab(&format!("{variables} {options}"));
         if !again.is_empty() {
             let linker = package.0.path("cc");
             // Not in an order, since the links before those tell how long one takes.
@@ -263,38 +264,37 @@ static OTHER: [usize; 9] = [2; 9];
         link.args([linker, "-Wl,--version"]);
         link.output().is_ok_and(|output| output.status.success())
     };
-    for linker in ["-fuse-ld=bfd", "-fuse-ld=lld", "-fuse-ld=mold"] {
+    for (linker, variable) in [
+        // Without symbols, as some are released.
+        ("-fuse-ld=bfd", "CARGO_PROFILE_BENCH_STRIP=symbols"),
+        ("-fuse-ld=lld", "CARGO_PROFILE_BENCH_LTO=fat"),
+        ("-fuse-ld=mold", "CARGO_PROFILE_BENCH_STRIP=debuginfo"),
+    ] {
         if !is_there(linker) {
             println!("not tried: no linker for {linker}");
             continue;
         }
-        // Without symbols, as some are released.
-        let flags = match linker {
-            "-fuse-ld=bfd" => "-Cstrip=symbols",
-            "-fuse-ld=lld" => "-Clto=fat -Cembed-bitcode=yes",
-            _ => "-Cstrip=debuginfo",
-        };
-        let flags = format!("-Clink-arg={linker} {flags}");
-        let ([functions, constants], json) = run(2, &flags, "");
+        let variables = format!("RUSTFLAGS=-Clink-arg={linker} {variable}");
+        let ([functions, constants], json) = run(2, &variables, "");
         assert_eq!(json["layout"], "random", "{linker}: {json:#}");
         assert!(functions > 2, "{linker}: {functions}");
         // GNU ld gets a list of functions.
         let are_moved = constants > 2;
         assert_eq!(are_moved, linker != "-fuse-ld=bfd", "{linker}: {constants}");
     }
-    const WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
+    const WORK: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i + 1)); done";
     let failed = "it cannot be linked again: the linker failed (exit status: 3)";
     let other_linker = "rustc did not start its linker through `ab`";
     let chosen = "the project chooses the order, with -Wl,-Ttext=0x40000";
-    for (flags, again, why) in [
+    for (variables, again, why) in [
         ("", "exit 3", failed),
         ("", WORK, "top/x: a link takes 0."),
-        ("-Clinker=cc", "", other_linker),
-        ("-Clink-arg=-Wl,-Ttext=0x40000", "", chosen),
+        ("RUSTFLAGS=-Clinker=cc", "", other_linker),
+        ("RUSTFLAGS=-Clink-arg=-Wl,-Ttext=0x40000", "", chosen),
     ] {
         // The first pair shows that links take too long.
         let (pairs, orders) = if again == WORK { (2, 3) } else { (1, 1) };
-        let ([functions, _], json) = run(pairs, flags, again);
+        let ([functions, _], json) = run(pairs, variables, again);
         assert_eq!(json["layout"], "fixed", "{json:#}");
         assert_eq!(functions, orders, "{json:#}");
         holds(&json["layout_note"].to_string(), why);

@@ -258,6 +258,8 @@ mod tests {
         steps: Vec<&'static str>,
         fail_at: Option<usize>,
         correlation: u32,
+        /// A kernel between marks is on another stream and begins before them, and whether the gate held it.
+        beside: Option<bool>,
         /// Its iterations are the host's alone.
         is_on_host: bool,
         /// Further kernels of the next iteration; each iteration has one less.
@@ -300,7 +302,17 @@ mod tests {
             Ok(())
         }
         fn run_marked(&mut self) -> Result<bool, Stop> {
-            self.run().map(|()| true)
+            self.run()?;
+            if let (Some(is_held), Some(beside)) = (self.beside, self.recorded.work.last_mut()) {
+                beside.stream += 1;
+                for (start, correlation) in [(beside.start + 1, 1_001), (beside.end, 1_002)] {
+                    let mark = work(kernel("mark"), start, start + 1, correlation);
+                    self.recorded.work.push(mark);
+                    self.recorded.in_range.push((correlation, MARKS));
+                }
+                return Ok(is_held);
+            }
+            Ok(true)
         }
         fn synchronize(&mut self) -> Result<(), Stop> {
             self.step("synchronize")?;
@@ -454,6 +466,17 @@ mod tests {
             ..Fake::default()
         };
         assert!(!activity(&mut tunes, 3).unwrap().is_steady);
+    }
+
+    #[test]
+    fn what_the_gate_could_not_hold_is_not_judged() {
+        for is_held in [true, false] {
+            let mut bench = Fake {
+                beside: Some(is_held),
+                ..Fake::default()
+            };
+            assert_eq!(check(&mut bench).is_err(), is_held);
+        }
     }
 
     #[test]

@@ -210,16 +210,3 @@ fn rate(access: Access, effort: Effort, buffers: &[Mutex<Buffer>], bytes: usize)
         .take(repeats)
         .fold(0.0, f64::max)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_starts_at_a_cache_line() {
-        let mut buffer = Buffer::new(4096).unwrap();
-        let words = buffer.first(4096);
-        assert_eq!(size_of_val(words), 4096);
-        assert_eq!(words.as_ptr() as usize % 64, 0);
-    }
-}

@@ -58,17 +58,8 @@ fn special_values_are_rounded_correctly() -> Result<()> {
         assert!(widened[7].is_sign_negative(), "{kernel}");
     }
     // 448 is the largest of E4M3 and 0x7f its NaN; the kernel multiplies by 256.
-    let scaled = [
-        1.75,
-        1.8125,
-        1.82,
-        2.0,
-        f32::MAX,
-        f32::INFINITY,
-        -2.0,
-        f32::NAN,
-        1.0,
-    ];
+    let (max, infinity, nan) = (f32::MAX, f32::INFINITY, f32::NAN);
+    let scaled = [1.75, 1.8125, 1.82, 2.0, max, infinity, -2.0, nan, 1.0];
     let codes = [0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0xfe, 0x7f, 0x78];
     assert_eq!(rounded::<u8>(&device, "to_e4m3", &scaled)?, codes);
     Ok(())
@@ -80,16 +71,8 @@ fn special_values_are_rounded_correctly() -> Result<()> {
 fn parts_add_up_at_the_ends_of_the_range() -> Result<()> {
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
-    let values = [
-        f32::MAX,
-        -f32::MAX,
-        f32::INFINITY,
-        f32::NEG_INFINITY,
-        f32::NAN,
-        1.0 / 3.0,
-        -1e-3,
-        0.0,
-    ];
+    let (max, infinity, nan) = (f32::MAX, f32::INFINITY, f32::NAN);
+    let values = [max, -max, infinity, -infinity, nan, 1.0 / 3.0, -1e-3, 0.0];
     let n = values.len();
     let stream = stream(&device);
     let from = stream.clone_htod(&values)?;

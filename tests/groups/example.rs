@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crossover_suite::suite::AnyGroup;
+use crossover_suite::suite::{AnyGroup, SizeSet};
 
 #[allow(dead_code, reason = "its main function is the example's")]
 #[path = "../../examples/your_operation.rs"]
@@ -29,10 +29,8 @@ pub(crate) fn page() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let (group, planned) = (
-        group(),
-        group().planned(crossover_suite::suite::SizeSet::Quick),
-    );
+    let group = group();
+    let planned = group.planned(SizeSet::Quick);
     let topic = group.topic();
     let page = dir.path().join(format!("groups/{}.html", topic.group));
     let page = fs::read_to_string(page).unwrap();

@@ -290,11 +290,11 @@ mod tests {
         (chosen, asked)
     }
 
+    /// The name of the chosen way or the error, and the ways that were made.
+    type Chosen = (Result<String, String>, Vec<&'static str>);
+
     /// Asks for one of two ways that are made as they are called.
-    fn of_two(
-        choice: &str,
-        names: [&'static str; 2],
-    ) -> (Result<String, String>, Vec<&'static str>) {
+    fn of_two(choice: &str, names: [&'static str; 2]) -> Chosen {
         let mut made = Vec::new();
         let make = |at: usize| {
             made.push(names[at]);
@@ -304,10 +304,8 @@ mod tests {
             "works" => Ok(()),
             fails => Err(fails.into()),
         });
-        let name = chosen
-            .map(|(name, _)| name)
-            .map_err(|error| error.to_string());
-        (name, made)
+        let name = chosen.map(|(name, _)| name);
+        (name.map_err(|error| error.to_string()), made)
     }
 
     #[test]

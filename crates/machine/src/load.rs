@@ -215,23 +215,13 @@ intr 786493 0 0
         assert_eq!(cores(0.1).disturbances(2), [""; 0]);
         assert_eq!(cores(0.5).disturbances(16), [""; 0]);
         let busiest = cores(0.1).max(cores(1.04));
-        assert_eq!(
-            busiest.disturbances(2),
-            [
-                "background load: other programs, or the host of a virtual machine, used up to 1.0 of 2 cores: end \
-                 them, or run again later"
-            ]
-        );
+        assert!(busiest.disturbances(2)[0].contains("used up to 1.0 of 2 cores"));
         let short_of_memory = Background {
             cores: 0.0,
             waited_for_memory: 0.2,
         };
-        let [found] = &short_of_memory.disturbances(2)[..] else {
-            panic!("one disturbance");
-        };
-        assert!(
-            found.contains("waited for memory 20 % of the time"),
-            "{found}"
-        );
+        let found = short_of_memory.disturbances(2);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("waited for memory 20 %"), "{found:?}");
     }
 }

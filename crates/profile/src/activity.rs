@@ -119,33 +119,20 @@ mod tests {
     #[test]
     fn each_moment_counts_once_whichever_stream_works() {
         // Nothing, apart, touching, overlapping, nested, on one stream, three at once, two devices, two contexts, an
-        // empty one.
-        let kernels: [&[[u64; 3]]; 10] = [
-            &[],
-            &[[7, 10, 20], [7, 50, 60]],
-            &[[7, 10, 20], [9, 20, 30]],
-            &[[7, 10, 30], [9, 20, 45]],
-            &[[7, 10, 90], [9, 20, 30], [9, 40, 50]],
-            &[[7, 10, 30], [7, 20, 45]],
-            &[[1, 0, 9], [2, 3, 9], [3, 6, 12]],
-            &[[7, 0, 10], [107, 5, 20]],
-            &[[7, 0, 10], [57, 5, 20]],
-            &[[7, 10, 20], [9, 15, 15]],
+        // empty one. Busy, span, overlap, streams, devices.
+        let cases: [(&[[u64; 3]], [u64; 5]); 10] = [
+            (&[], [0, 0, 0, 0, 0]),
+            (&[[7, 10, 20], [7, 50, 60]], [20, 50, 0, 1, 1]),
+            (&[[7, 10, 20], [9, 20, 30]], [20, 20, 0, 2, 1]),
+            (&[[7, 10, 30], [9, 20, 45]], [35, 35, 10, 2, 1]),
+            (&[[7, 10, 90], [9, 20, 30], [9, 40, 50]], [80, 80, 20, 2, 1]),
+            (&[[7, 10, 30], [7, 20, 45]], [35, 35, 0, 1, 1]),
+            (&[[1, 0, 9], [2, 3, 9], [3, 6, 12]], [12, 12, 6, 3, 1]),
+            (&[[7, 0, 10], [107, 5, 20]], [20, 20, 5, 2, 2]),
+            (&[[7, 0, 10], [57, 5, 20]], [20, 20, 5, 2, 1]),
+            (&[[7, 10, 20], [9, 15, 15]], [10, 10, 0, 2, 1]),
         ];
-        // Busy, span, overlap, streams, devices.
-        let figures = [
-            [0, 0, 0, 0, 0],
-            [20, 50, 0, 1, 1],
-            [20, 20, 0, 2, 1],
-            [35, 35, 10, 2, 1],
-            [80, 80, 20, 2, 1],
-            [35, 35, 0, 1, 1],
-            [12, 12, 6, 3, 1],
-            [20, 20, 5, 2, 2],
-            [20, 20, 5, 2, 1],
-            [10, 10, 0, 2, 1],
-        ];
-        for (kernels, expected) in kernels.into_iter().zip(figures) {
+        for (kernels, expected) in cases {
             let activity = of(kernels, 1);
             let [streams, devices] = [activity.streams.len(), activity.devices()];
             let times = [activity.busy_ns, activity.span_ns, activity.overlap_ns];

@@ -165,6 +165,7 @@ mod tests {
         let environment = Environment {
             gpu: Some(GpuInfo {
                 name: "NVIDIA H200".to_owned(),
+                memory_bytes: 139 << 30,
                 max_sm_clock_mhz: Some(1980),
                 sm_clock_mhz: Some(345),
                 cuda: Some((13, 0)),
@@ -183,6 +184,7 @@ mod tests {
         let text = listing(&environment, Path::new("/results"));
         for line in [
             "GPU                   NVIDIA H200 (device 0)",
+            "GPU memory            139 GiB",
             "NVRTC version         13.1, newer than the driver's CUDA version: the driver refuses its PTX; compile for the \
              device (crossover_timing::compile), or update the driver",
             "highest SM clock      1980 MHz (now 345 MHz)",

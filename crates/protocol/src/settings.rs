@@ -276,6 +276,7 @@ mod tests {
         assert_eq!(settings(&[("CROSSOVER_SIZES", "")]), settings(&[]));
         let all = settings(&[("CROSSOVER_DEVICE", "all")]).unwrap();
         assert_eq!((all.device, all.further), (Some(0), FurtherDevices::All));
+        assert_eq!(unknown_among(["CROSSOVER_COMMIT".to_owned()]), [""; 0]);
     }
 
     #[test]

@@ -173,6 +173,7 @@ fn one_wrong_value_is_found_wherever_it_is() {
     let [_, b1, w2, b2] = ranges();
     wrong("an activation", &|left| left.hidden[5] += 1.0);
     wrong("a logit", &|left| left.logits[7] = f32::NAN);
+    wrong("the loss", &|left| left.loss = f32::NAN);
     wrong("a sum in place of a mean", &|left| left.loss *= 17.0);
     wrong("a parameter", &|left| left.parameters[3] += 1e-4);
     wrong("a first moment", &|left| left.first[w2.start] *= 1.01);

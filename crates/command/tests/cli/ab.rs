@@ -41,7 +41,7 @@ pub(crate) fn short_processes_run_in_turn_and_are_compared_pair_by_pair() {
     assert_eq!(log.matches("fresh sum").count(), 8);
     assert_eq!(log.matches("old sort").count(), 8 + 6);
     let kept = place.kept();
-    for name in ["a1/1/sum", "b1/2/later", "a14/0/sort/100", "compare.html"] {
+    for name in ["b1/2/later", "a14/0/sort/100", "compare.html", "compare.md"] {
         assert!(kept.join(name).exists(), "{name}");
     }
     let errors = text(&output.stderr);
@@ -230,9 +230,11 @@ pub(crate) fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         let attempts = place.read("log").matches("fresh sum").count();
         assert_eq!(attempts, runs.parse::<usize>().unwrap() + hangs);
     }
-    // Where nothing else is compared.
+    // Where nothing else is compared, and all the options that `ab` would give are the user's.
     let place = Place::bundles(&BOTH, &BOTH, panics);
-    let json = place.compared("-- sum", 1);
+    let options =
+        "--noplot --nresamples 1000 --sample-size 20 --warm-up-time 0.1 --measurement-time 0.2";
+    let json = place.compared(&format!("-- {options} sum"), 1);
     assert_eq!(verdict(&json, "sum"), "failed");
     holds(&row(&json, "sum")["reason"].to_string(), "boom");
 }
@@ -333,16 +335,18 @@ pub(crate) fn equal_executables_are_not_run() {
     assert!(runs("").0);
 }
 
-pub(crate) fn another_toolchain_is_named_and_an_ignored_lock_file_serves_both_sides() {
+pub(crate) fn another_toolchain_and_another_lock_file_are_named() {
     let place = Place::project(&BOTH[..1], "");
     let toolchain = "[toolchain]\nchannel = \"1.95\"\n";
     place.write("top/rust-toolchain.toml", toolchain);
-    // A lock file that git ignores serves both sides.
     place.write("top/Cargo.lock", "version = 4\n");
+    let warnings = place.compared(ONE_PAIR, 0)["warnings"].to_string();
+    let named = "Cargo.lock differs between the sides … rust-toolchain.toml differs";
+    holds(&warnings, named);
+    // One that git ignores serves both sides.
     place.write("top/.gitignore", "target*\nCargo.lock\n");
     place.cargo("cat Cargo.lock >> $dir/locks", "");
     let warnings = place.compared(ONE_PAIR, 0)["warnings"].to_string();
-    holds(&warnings, "rust-toolchain.toml differs between the sides");
     lacks(&warnings, &["Cargo.lock"]);
     assert_eq!(place.read("locks"), "version = 4\n".repeat(2));
 }

@@ -120,6 +120,7 @@ pub(crate) fn a_slower_kernel_is_found_and_nothing_else() {
         assert_eq!(found["classes"][0]["pairs"], pairs);
     }
     let found = baselines.json("main mine", 1);
+    assert_eq!(found["schema"], 1);
     let tiled = row(&found, "matmul/gpu/tiled/512");
     let [low, high] = ["low", "high"].map(|end| tiled[end].as_f64().unwrap());
     assert!(1.0 < low && low < 1.03 && 1.03 < high, "{tiled}");

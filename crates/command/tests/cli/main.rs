@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         ab::complete_pairs_are_compared_where_nothing_more_can_be_written,
         ab::a_comparison_that_cannot_be_shown_is_kept,
         ab::equal_executables_are_not_run,
-        ab::another_toolchain_is_named_and_an_ignored_lock_file_serves_both_sides,
+        ab::another_toolchain_and_another_lock_file_are_named,
         ab::a_temporary_folder_that_is_too_small_is_named,
         ab_hooks::an_alias_a_rebase_and_a_commit_of_all_changes_go_on,
         ab_hooks::a_repository_of_another_user_needs_the_users_consent,

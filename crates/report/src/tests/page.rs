@@ -8,6 +8,7 @@ use crate::report::{self, Options};
 use crate::tests::committed::{benchmark, commit, machines, measured, newest, without_gpu};
 use crate::tests::{folder, holds, record, written};
 use crate::write::write;
+use crossover_results::model::record::Skip;
 use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crossover_results::store::machine_record;
 use crossover_results::store::profiles::Profiled;
@@ -144,18 +145,33 @@ fn each_group_names_what_was_left_out_of_it() {
     let dir = folder();
     let mut results = measured(&["matmul", "nested_sine"]);
     benchmark(&mut results, "matmul/gpu/tiled/64").unsteady = Some("it has two modes".into());
+    // It was killed.
+    let run = newest(&mut results);
+    run.finished = None;
+    run.planned = ["matmul/cpu/rayon/3", "matmul/cpu/rayon/5"]
+        .map(str::to_owned)
+        .into();
+    run.skipped = vec![Skip {
+        id: run.planned[0].clone(),
+        reason: "does not fit".into(),
+    }];
     written(results, dir.path());
     let left_out = |page: &str| {
         let page = fs::read_to_string(dir.path().join(page)).unwrap();
         let (_, section) = page.split_once("id=\"left-out\"").unwrap_or_default();
-        section.contains("<code>matmul/gpu/tiled/64</code></dt><dd>it has two modes")
+        [
+            "<code>matmul/gpu/tiled/64</code></dt><dd>it has two modes",
+            "Not reached: 1",
+            "<code>matmul/cpu/rayon/5</code></dt><dd>the run ended before it",
+        ]
+        .map(|shown| section.contains(shown))
     };
     let pages = [
         "index.html",
         "groups/matmul.html",
         "groups/nested_sine.html",
     ];
-    assert_eq!(pages.map(left_out), [true, true, false]);
+    assert_eq!(pages.map(left_out), [[true; 3], [true; 3], [false; 3]]);
 }
 
 #[test]

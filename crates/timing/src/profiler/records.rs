@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_sets_and_marks() {
+    fn copies_sets_calls_and_marks() {
         let work = |record| match record {
             Record::Work(record) => record.work,
             other => panic!("{other:?}"),
@@ -362,6 +362,11 @@ mod tests {
         assert_eq!(work(peer), copy(Place::Device, Place::Peer));
         let set = read_of!(true, Copy: kind = MEMSET, bytes = bytes);
         assert_eq!(work(set), Work::Set { bytes });
+        let call = read_of!(true, ApiCall: kind = RUNTIME, function = 211);
+        assert!(
+            matches!(call, Record::Call(call) if call.function == 211),
+            "{call:?}"
+        );
         let (correlation, range) = (8, 6);
         let mark = read_of!(true, Mark: kind = EXTERNAL_CORRELATION, external = range, correlation = correlation);
         assert_eq!(mark, Record::InRange { correlation, range });

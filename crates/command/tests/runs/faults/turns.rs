@@ -150,6 +150,8 @@ pub(crate) fn messages_have_the_same_form_in_each_version() {
     assert_eq!(PROTOCOL, 2);
     for line in [
         r#"{"plan":{"protocol":2,"ids":["a"]}}"#,
+        r#"{"ready":{"id":"a"}}"#,
+        r#"{"sampled":{"id":"a"}}"#,
         r#"{"chose":{"choices":{"a":"b"}}}"#,
     ] {
         let message: TurnMessage = serde_json::from_str(line).unwrap();

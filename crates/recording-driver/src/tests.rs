@@ -139,10 +139,6 @@ mistakes! {
         cuMemFree_v2(state, one.memory)?;
         cuMemFree_v2(state, one.memory)
     };
-    INVALID_VALUE: "d2 is of device 1, and the context", |state, one, two| {
-        let first = one.context;
-        cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
-    };
     CORRUPTS: "read_again: d1 (freed) is used", |state, one, _| {
         cuMemFree_v2(state, one.memory)?;
         read(state, one.memory, 1, one.stream)
@@ -174,10 +170,6 @@ mistakes! {
         let kernel = read_again(state)?;
         cuCtxSetCurrent(state, two.context)?;
         launch(state, kernel, two.memory, 1, two.stream)
-    };
-    INVALID_HANDLE: "e1 of device 0 is used", |state, _, two| {
-        let event = cuEventCreate(state, 0)?;
-        cuEventRecord(state, event, two.stream)
     };
     LAUNCH_OUT_OF_RESOURCES: "257 threads, compiled for 256", |state, one, _| {
         read(state, one.memory, 257, one.stream)

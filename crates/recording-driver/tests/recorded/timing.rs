@@ -186,11 +186,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("activity times", exact, activity_times),
         test("activity refused", TWO, activity_refused),
         test("activity lost", "h200:activity_records=150", |on| {
-            let lost = on
-                .time
-                .measure_activity(90, || on.twice())
-                .unwrap_err()
-                .to_string();
+            let lost = on.time.measure_activity(90, || on.twice());
+            let lost = lost.unwrap_err().to_string();
             assert!(lost.starts_with("CUPTI lost 30 records"), "{lost}");
             // Fewer records fit.
             assert_eq!(on.time.measure_activity(70, || on.twice())?.kernels, 140);
@@ -321,10 +318,8 @@ fn marked() -> Vec<String> {
 
 /// Each line begins with its words.
 fn begin(lines: &[String], words: &[&str]) {
-    let are_so = lines
-        .iter()
-        .zip(words)
-        .all(|(line, words)| line.starts_with(words));
+    let mut pairs = lines.iter().zip(words);
+    let are_so = pairs.all(|(line, words)| line.starts_with(words));
     assert!(
         are_so && lines.len() == words.len(),
         "{words:?}: {lines:#?}"

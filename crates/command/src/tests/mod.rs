@@ -47,13 +47,15 @@ const UNEXPECTED: &str = include_str!("unexpected.jsonl");
 fn damaged(sound: &[u8], random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     let json: Value = serde_json::from_slice(sound).unwrap();
     let mut bytes = json.to_string().into_bytes();
-    let unexpected: Vec<&str> = UNEXPECTED.lines().collect();
     for _ in 0..random.random_range(1..4) {
         let values = values(&bytes);
         if values.is_empty() {
             break;
         }
         let value = values[random.random_range(0..values.len())].clone();
+        // A key stays a string, or the file would be no JSON.
+        let fits = |other: &&str| other.starts_with('"') || bytes.get(value.end) != Some(&b':');
+        let unexpected: Vec<&str> = UNEXPECTED.lines().filter(fits).collect();
         let number = serde_json::from_slice::<f64>(&bytes[value.clone()]);
         match (random.random_range(0..8), number) {
             (0..4, _) => {

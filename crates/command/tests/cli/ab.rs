@@ -215,10 +215,8 @@ pub(crate) fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         let fails = fails.replace("PANICS", panics);
         let body = format!("echo more >&2; if [ $id = sum ]; then {fails}; fi");
         let place = Place::bundles(&BOTH, &BOTH, &body);
-        let output = place
-            .ab("--json --pairs 3 --budget 0 --turn-limit 5")
-            .output();
-        let output = output.unwrap();
+        let mut ab = place.ab("--json --pairs 3 --budget 0 --turn-limit 5");
+        let output = ab.output().unwrap();
         let json = compared(&output, 1);
         assert!(row(&json, "sort/100")["ratio"].is_number(), "{json:#}");
         assert_eq!(verdict(&json, "sum"), "failed");
@@ -245,18 +243,14 @@ pub(crate) fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     let no_result = r#"case $CRITERION_HOME in *b2/1) d=$(dirname "$CRITERION_HOME"); rm -r "$d"; touch "$d";; esac"#;
     let no_pair = r#"case $CRITERION_HOME in *b2/*) cd "$CRITERION_HOME/../.."; touch a3; mkdir -p compare.html/full;; esac"#;
     let no_output = r#"echo progress; case $CRITERION_HOME in *b2/1) touch "$(dirname $log)/full";; esac; echo progress"#;
-    for [fills, processes, says] in table(
+    let rows = table(
         "
-        no_result | 7 | error: no more pairs were run: … choose another folder with --results
-        no_pair   | 8 | compare.html: … a3:
-        no_output | 7 | error: no more pairs were run: … /tmp: make room there, or name a folder with more room in TMPDIR: No space left
+        7 | error: no more pairs were run: … choose another folder with --results
+        8 | compare.html: … a3:
+        7 | error: no more pairs were run: … /tmp: make room there, or name a folder with more room in TMPDIR: No space left
         ",
-    ) {
-        let fills = match fills {
-            "no_result" => no_result,
-            "no_pair" => no_pair,
-            _ => no_output,
-        };
+    );
+    for ([processes, says], fills) in rows.zip([no_result, no_pair, no_output]) {
         // Alone it is why the command fails.
         let place = Place::bundles(&BOTH, &BOTH, fills);
         let mut ab = place.ab("--json --pairs 3");

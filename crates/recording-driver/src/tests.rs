@@ -174,6 +174,32 @@ mistakes! {
     LAUNCH_OUT_OF_RESOURCES: "257 threads, compiled for 256", |state, one, _| {
         read(state, one.memory, 257, one.stream)
     };
+    INVALID_HANDLE: "e1 of device 0 is used", |state, one, two| {
+        let mut events = Vec::new();
+        for on in [one, two] {
+            cuCtxSetCurrent(state, on.context)?;
+            let event = cuEventCreate(state, 0)?;
+            cuEventRecord(state, event, on.stream)?;
+            cuEventSynchronize(state, event)?;
+            events.push(event);
+        }
+        cuEventElapsedTime_v2(state, events[0], events[1]).map(drop)
+    };
+    INVALID_VALUE: "no block [1025, 1, 1] threads", |state, one, _| {
+        read(state, one.memory, 1025, one.stream)
+    };
+    PEER_ACCESS_ALREADY_ENABLED: "device 0 may already", |state, _, two| {
+        cuCtxEnablePeerAccess(state, two.context, 0)?;
+        cuCtxEnablePeerAccess(state, two.context, 0)
+    };
+    CAPTURE_UNSUPPORTED: "an allocation that waits", |state, one, _| {
+        cuStreamBeginCapture_v2(state, one.stream, 0)?;
+        cuMemAlloc_v2(state, 8).map(drop)
+    };
+    CAPTURE_UNMATCHED: "no capture was begun on s3", |state, one, _| {
+        let (_, s3) = forked(state, one)?;
+        cuStreamEndCapture(state, s3).map(drop)
+    };
     CAPTURED_EVENT: "e1 was recorded in a capture", |state, one, _| {
         let (event, _) = forked(state, one)?;
         cuEventSynchronize(state, event)
@@ -246,12 +272,13 @@ fn a_missing_wait_shows_in_a_graph() {
 #[test]
 fn a_graph_of_memory_that_was_given_back_ends_the_process() {
     const CASE: &str = "RECORDING_DRIVER_TEST_CASE";
-    for freed in ["d1", "pinned1"] {
+    for (freed, work) in [("d1", "set"), ("pinned1", "copy")] {
         if std::env::var_os(CASE).is_some_and(|chosen| chosen == freed) {
             let (mut state, [one, _]) = devices();
             let pinned = cuMemHostAlloc(&mut state, 8, 0).unwrap();
-            let graph = instantiated(&mut state, one.stream, |state| {
-                cuMemcpyHtoDAsync_v2(state, one.memory, pinned, 8, one.stream)
+            let graph = instantiated(&mut state, one.stream, |state| match work {
+                "set" => cuMemsetD8Async(state, one.memory, 1, 8, one.stream),
+                _ => cuMemcpyHtoDAsync_v2(state, one.memory, pinned, 8, one.stream),
             });
             if freed == "d1" {
                 cuMemFree_v2(&mut state, one.memory).unwrap();
@@ -269,7 +296,7 @@ fn a_graph_of_memory_that_was_given_back_ends_the_process() {
         command.args(["--exact", name, "--nocapture"]);
         let output = command.env(CASE, freed).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
-        let sentence = format!("a copy that runs: {freed} (freed)");
+        let sentence = format!("a {work} that runs: {freed} (freed)");
         assert!(errors.contains(&sentence), "{sentence}: {errors}");
     }
 }

@@ -60,11 +60,13 @@ pub(crate) fn a_step_is_suspected_once_with_the_command_that_confirms_it() {
     }
     let page = fs::read_to_string(top.join("history.html")).unwrap();
     assert!(page.contains("<svg") && !page.contains("<script"));
+    fs::write(top.join("history/runner/notes.txt"), "mine").unwrap();
     fs::create_dir(top.join("bin")).unwrap();
     executable(&top.join("bin/rustc"), "echo rustc 99.0");
     run(11, 1.2);
     let later = history(top, "--machine runner", 0, "suspected before slower");
     holds(&later, " until then, rustc 99.0 since ");
+    holds(&later, "left out: history/runner/notes.txt: is damaged");
     // With its host as the name, a runner that lives one hour has one run.
     keep(top, 12, 1.2, "host-12");
     let few = "1 of 5 runs: how much runs differ is not known yet";

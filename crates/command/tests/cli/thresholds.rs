@@ -72,6 +72,11 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     // The command answers from the file as a program does.
     let advice = "product, size = 300, in ordinary memory: use the GPU";
     input.ends("advise product 300 --thresholds out.json", 0, advice);
+    // Data that start elsewhere have no answer unless they are asked for.
+    let queued = Input::new(&times(4, 2).replace(",ordinary,", ",queued,"));
+    queued.thresholds("", 0, "");
+    let unsure = "unsure; this operation was not measured with its data there";
+    queued.ends("advise product 300 --thresholds out.json", 0, unsure);
     // Two programs keep their names.
     let programs = times(3, 2).replace(",gpu,", ",rayon,");
     let input = Input::new(&programs.replace(",cpu,", ",serial,"));
@@ -155,6 +160,7 @@ pub(crate) fn the_results_of_hyperfine_become_answers() {
     for [from, to, sentence] in table(
         r#"
         size  | n    | run hyperfine with `--parameter-list size
+        100   | 1.5  | the size "1.5" is not a whole number
         times | runs | nor what `hyperfine --export-json` writes
         "#,
     ) {
@@ -176,6 +182,9 @@ pub(crate) fn the_table_is_not_overwritten_and_sides_are_two_names() {
     ) {
         input.ends(&format!("thresholds input {options}"), 2, sentence);
     }
+    let mut unnamed = crossover("thresholds input --sides");
+    let unnamed = unnamed.args(["", "y"]).current_dir(&input.0);
+    expect(unnamed, 2, "--sides: a side needs a name");
     assert_eq!(fs::read_to_string(input.path("input")).unwrap(), csv);
 }
 
@@ -193,6 +202,7 @@ pub(crate) fn each_fault_is_one_sentence() {
         ,place,                   | ,where,                   | missing field `place`
         0,product,25,ordinary,gpu | 0,product,25,ordinary,tpu | it has the sides ["tpu", "cpu", "gpu"]
         ,10000                    | ,-1                       | a size is above zero, and a time between
+        ,10000                    | ,1e-300                   | a size is above zero, and a time between
         "#,
     ) {
         ends(&good.replace(from, to), sentence);

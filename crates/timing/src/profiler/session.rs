@@ -93,4 +93,11 @@ mod tests {
         // Criterion may ask for none.
         assert_eq!(ready(&[(0, 0), (0, 0)]), None);
     }
+
+    #[test]
+    fn a_session_without_counted_iterations_says_why() {
+        for (has_device, why) in [(true, NoProfile::Uncounted), (false, NoProfile::NoDevice)] {
+            assert_eq!(Session::default().outcome(has_device).err(), Some(why));
+        }
+    }
 }

@@ -99,8 +99,9 @@ pub(crate) fn answers_of_several_processes() {
         assert!(pairs.all(|pair| pair.cpu == "fill" && pair.cpu_ns > 0.0));
     }
     assert!(run.finished.is_some());
-    let confirming = run.activities[&Activity::Confirming];
-    assert!(confirming > 0.0, "{:?}", run.activities);
+    for activity in [Activity::SetUp, Activity::Samples, Activity::Confirming] {
+        assert!(run.activities[&activity] > 0.0, "{:?}", run.activities);
+    }
     let packed = fs::File::open(suite.path("record.json.gz")).unwrap();
     let record: Value = serde_json::from_reader(GzDecoder::new(packed)).unwrap();
     let answer = &record["answers"][0];

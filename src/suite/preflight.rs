@@ -219,6 +219,7 @@ mod tests {
             ("--bench --sample-size 5", "give 10 or more"),
             ("--bench --measurement-time 0", "give seconds"),
             ("--bench --warm-up-time x", "give seconds"),
+            ("--bench --profile-time 0.5", "give 1 second or more"),
             ("--bench --confidence-level 1", "between 0 and 1"),
             ("--bench --baseline nosuch", "no such baseline"),
         ] {

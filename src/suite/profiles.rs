@@ -92,7 +92,10 @@ mod tests {
         let (profile, made_in) = profiles.made().next().unwrap();
         let expected = root.path().join("chain/gpu_each/64/profile");
         assert_eq!((profile, made_in), (&recorded(ID), &*expected));
-        assert_eq!(added(folder.profiled_at()).made().len(), 0);
+        let silent = added(folder.profiled_at());
+        assert_eq!(silent.made().len(), 0);
+        let reason = if RECORDS { ID } else { "without the feature" };
+        assert!(silent.remarks()[0].contains(reason));
 
         std::fs::write(path(&dir), "{").unwrap();
         let unread = added(None);

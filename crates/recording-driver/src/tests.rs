@@ -174,6 +174,14 @@ mistakes! {
     LAUNCH_OUT_OF_RESOURCES: "257 threads, compiled for 256", |state, one, _| {
         read(state, one.memory, 257, one.stream)
     };
+    INVALID_VALUE: "d2 is of device 1, and the context", |state, one, two| {
+        let first = one.context;
+        cuMemcpyPeerAsync(state, one.memory, first, two.memory, first, 8, one.stream)
+    };
+    INVALID_HANDLE: "e1 of device 0 is used", |state, _, two| {
+        let event = cuEventCreate(state, 0)?;
+        cuEventRecord(state, event, two.stream)
+    };
     INVALID_HANDLE: "e1 of device 0 is used", |state, one, two| {
         let mut events = Vec::new();
         for on in [one, two] {

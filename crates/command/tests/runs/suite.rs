@@ -74,6 +74,7 @@ pub(crate) fn a_run_leaves_its_files() {
     assert!(suite.root.join(run).is_file());
     assert_eq!(record.run, sidecar.run);
     assert_eq!(record.arguments.join(" "), line);
+    assert_eq!(record.size_set, "quick");
     assert!(record.finished.is_some() && record.failed.is_empty());
     assert!(record.limits["cpu_fma_all"].value > 1e8);
     for curve in ["cpu_read", "cpu_write", "cpu_copy"] {

@@ -1,6 +1,6 @@
 //! A page in a browser, without an error and with nothing fetched, for the tests that look at one.
 //!
-//! Needs Chromium (`CHROMIUM` names it where it is not on the path), so these tests are ignored:
+//! Needs Chromium (`CHROMIUM` names it where it is not `chromium`), so these tests are ignored:
 //! `cargo test --lib -p crossover-report -- --ignored` runs them. Screenshots stay in `target/screenshots/`.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::tests::cdp::{Browser, Driven, chromium};
+use crate::tests::cdp::{Browser, Driven};
 use crate::tests::{committed, folder, written};
 use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::stored_results::StoredResults;
@@ -33,9 +33,10 @@ pub(super) fn on_the_committed_page(test: impl FnOnce(&mut Browser, &Path) -> Dr
 }
 
 fn opened(page: &Path, test: impl FnOnce(&mut Browser, &Path) -> Driven) {
-    let program = chromium().expect("install Chromium, or name it with CHROMIUM");
+    let program = std::env::var("CHROMIUM").unwrap_or("chromium".to_owned());
     let profile = folder();
-    let mut browser = Browser::start(&program, profile.path()).unwrap();
+    let started = Browser::start(&program, profile.path());
+    let mut browser = started.expect("install Chromium, or name it with CHROMIUM");
     browser.look(1400, 900, false).unwrap();
     browser.open(page).unwrap();
     test(&mut browser, page).unwrap();

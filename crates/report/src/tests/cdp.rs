@@ -17,19 +17,6 @@ use serde_json::{Value, json};
 
 pub(crate) type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Where Chromium is installed, by the names it goes by.
-pub(crate) fn chromium() -> Option<String> {
-    let named = std::env::var("CHROMIUM").ok();
-    let usual = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    named
-        .into_iter()
-        .chain(usual.map(str::to_owned))
-        .find(|name| {
-            let version = Command::new(name).arg("--version").output();
-            version.is_ok_and(|out| out.status.success())
-        })
-}
-
 pub(crate) struct Browser {
     child: Child,
     requests: Option<ChildStdin>,

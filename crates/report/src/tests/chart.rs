@@ -7,7 +7,7 @@ use crate::tests::browser::{
     of_group, on_the_committed_page, photograph, screenshots, text, with_page,
 };
 use crate::tests::cdp::{Browser, Driven};
-use crate::tests::committed::measured;
+use crate::tests::committed::{measured, of_one_process};
 use crate::tests::{holds, report};
 use crate::thresholds::thresholds;
 use crossover_advice::{Advice, Question, Residency};
@@ -236,11 +236,7 @@ fn the_script_writes_numbers_as_the_tables_do() {
 #[ignore = "needs Chromium"]
 fn absurd_times_do_not_stop_the_chart() {
     // As a damaged file has them, from the smallest size to the largest that an id can have.
-    let mut results = measured(&["matmul"]);
-    results
-        .runs
-        .iter_mut()
-        .for_each(|run| run.confirmations.clear());
+    let mut results = of_one_process(&["matmul"]);
     let kept = [
         "matmul/cpu/best/64",
         "matmul/gpu/cublas-eager/32",

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use crate::report::Options;
 use crossover_results::export::record;
 use crossover_results::model::id::Device;
 use crossover_results::model::record::RunRecord;
@@ -34,18 +35,34 @@ pub(crate) fn measured(groups: &[&str]) -> StoredResults {
     results
 }
 
+/// These results as one process measured them.
+pub(crate) fn of_one_process(groups: &[&str]) -> StoredResults {
+    let mut results = measured(groups);
+    for run in &mut results.runs {
+        run.confirmations.clear();
+    }
+    results
+}
+
 /// The results of the same machine without its GPU.
 pub(crate) fn without_gpu(groups: &[&str]) -> StoredResults {
-    let mut results = measured(groups);
+    let mut results = of_one_process(groups);
     results.benchmarks.retain(|b| b.device == Device::Cpu);
     results.profiles.clear();
     for run in &mut results.runs {
         run.environment.gpu = None;
-        run.confirmations.clear();
         run.limits.retain(|name, _| name.starts_with("cpu_"));
         run.curves.retain(|name, _| name.starts_with("cpu_"));
     }
     results
+}
+
+/// A report on a record alone.
+pub(crate) fn alone(record: PathBuf) -> Options {
+    Options {
+        with: vec![record],
+        no_reference: true,
+    }
 }
 
 /// The newest run.

@@ -54,15 +54,23 @@ fn record(out: &Path) -> Value {
     serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).unwrap()
 }
 
+/// The pages of the report in `out`, the first one before those that it leads to, each with its text.
+fn pages(out: &Path) -> Vec<(PathBuf, String)> {
+    let groups = out.join("groups").read_dir().expect("groups have pages");
+    let groups = groups.map(|entry| entry.expect("readable").path());
+    let first = ["index.html", "limits.html", "claims.html"].map(|name| out.join(name));
+    let read = |page| {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        (page, text)
+    };
+    first.into_iter().chain(groups).map(read).collect()
+}
+
 impl Written {
     /// The first page, and behind it those that it leads to.
     fn pages(&self) -> String {
-        let out = self.page.parent().expect("a page is in a folder");
-        let groups = out.join("groups").read_dir().expect("groups have pages");
-        let others = groups.map(|entry| entry.expect("readable").path());
-        let first = ["index.html", "limits.html", "claims.html"].map(|name| out.join(name));
-        let read = |path| std::fs::read_to_string(path).expect("a page");
-        first.into_iter().chain(others).map(read).collect()
+        let pages = pages(self.page.parent().expect("a page is in a folder"));
+        pages.into_iter().map(|(_, text)| text).collect()
     }
 
     /// The plot files.

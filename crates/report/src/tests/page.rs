@@ -1,12 +1,13 @@
 //! The pages, the plots and the tables as files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::readme;
 use crate::report::{self, Options};
-use crate::tests::committed::{benchmark, commit, machines, measured, newest, without_gpu};
-use crate::tests::{folder, holds, record, written};
+use crate::tests::committed::{
+    alone, benchmark, commit, machines, measured, newest, of_one_process, without_gpu,
+};
+use crate::tests::{folder, holds, pages, record, written};
 use crate::write::write;
 use crossover_results::model::record::Skip;
 use crossover_results::model::{Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
@@ -103,20 +104,13 @@ fn a_report_has_pages_plots_and_tables() {
 #[test]
 fn a_speedup_names_its_size_where_the_row_has_others() {
     let dir = folder();
-    let mut results = measured(&["matmul", "nested_sine"]);
-    results
-        .runs
-        .iter_mut()
-        .for_each(|run| run.confirmations.clear());
+    let mut results = of_one_process(&["matmul", "nested_sine"]);
     results
         .benchmarks
         .retain(|b| b.id != "matmul/gpu/transfer-pinned/2048");
     let readme = dir.path().join("README.md");
     fs::write(&readme, format!("{}\n{}\n", readme::BEGIN, readme::END)).unwrap();
-    let alone = Options {
-        with: vec![commit(results.clone(), dir.path())],
-        no_reference: true,
-    };
+    let alone = alone(commit(results.clone(), dir.path()));
     readme::refresh(&readme, dir.path(), dir.path(), &alone).unwrap();
     let readme = fs::read_to_string(&readme).unwrap();
     let terminal = written(results, dir.path()).to_string();
@@ -250,12 +244,9 @@ fn the_page_marks_what_was_held_down_and_says_why() {
 #[test]
 fn names_from_files_stay_text() {
     let dir = folder();
-    let mut results = measured(&["matmul"]);
+    let mut results = of_one_process(&["matmul"]);
     let gpu = &mut newest(&mut results).environment.gpu;
     gpu.as_mut().unwrap().name = "<img src=x id=gpu>".into();
-    for run in &mut results.runs {
-        run.confirmations.clear();
-    }
     let mut odd = benchmark(&mut results, "matmul/cpu/best/64").clone();
     odd.group = "</script><img src=x>".into();
     // The group with the answers.
@@ -270,13 +261,14 @@ fn names_from_files_stay_text() {
     let map = fs::read_to_string(dir.path().join("index.html")).unwrap();
     holds(section(&map, "map"), &["&gt;&lt;img src=x"]);
     let pages = written.pages();
-    for name in [
-        "&lt;img src=x id=gpu",
-        "&lt;/script&gt;&lt;img src=x",
-        "&quot;&gt;&lt;img src=x",
-    ] {
-        holds(&pages, &[name]);
-    }
+    holds(
+        &pages,
+        &[
+            "&lt;img src=x id=gpu",
+            "&lt;/script&gt;&lt;img src=x",
+            "&quot;&gt;&lt;img src=x",
+        ],
+    );
     // Scripts put the names into the page as text.
     for parser in [
         "innerHTML",
@@ -443,19 +435,6 @@ fn no_page_has_a_dead_link_or_leaves_a_heading_out() {
     }
 }
 
-/// Each page in a folder of a report, with its text.
-fn pages(out: &Path) -> Vec<(PathBuf, String)> {
-    let entries = [out.to_owned(), out.join("groups")].map(|folder| folder.read_dir().unwrap());
-    let paths = entries
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.unwrap().path());
-    let pages = paths.filter(|path| path.extension().is_some_and(|e| e == "html"));
-    pages
-        .map(|page| (page.clone(), fs::read_to_string(page).unwrap()))
-        .collect()
-}
-
 #[test]
 fn plots_stand_alone() {
     let dir = folder();
@@ -485,7 +464,7 @@ fn plots_stand_alone() {
 #[test]
 fn the_readme_shows_the_reference() {
     let dir = folder();
-    let alone = commit(without_gpu(&["matmul"]), &dir.path().join("alone"));
+    let alone = alone(commit(without_gpu(&["matmul"]), &dir.path().join("alone")));
     commit(measured(&["matmul"]), dir.path());
     let path = dir.path().join("README.md");
     let options = Options::default();
@@ -497,10 +476,6 @@ fn the_readme_shows_the_reference() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "# a\n");
     let (begin, end) = (readme::BEGIN, readme::END);
     fs::write(&path, format!("# a\n{begin}\n{end}\nz\n")).unwrap();
-    let alone = Options {
-        with: vec![alone],
-        no_reference: true,
-    };
     let error = refresh(&alone).unwrap_err().to_string();
     holds(&error, &["have no answers"]);
     refresh(&options).unwrap();

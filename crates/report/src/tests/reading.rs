@@ -7,7 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::report::{Options, of_results, read};
-use crate::tests::committed::{RECORD, benchmark, commit, machines, measured, newest, without_gpu};
+use crate::tests::committed::{
+    RECORD, alone, benchmark, commit, machines, measured, newest, without_gpu,
+};
 use crate::tests::{folder, holds, report, written};
 use crate::write::write;
 use crossover_results::export::BESIDE_THE_PAGE;
@@ -69,9 +71,9 @@ fn results_of_another_machine_are_left_out_and_named() {
         // Its GPU is not taken for this one's.
         assert!(report.found.is_empty(), "{:?}", report.found);
     }
-    // A later run of the same machine adds to its results.
+    // A later run of the same machine adds to its results, and replaces those that it has measured.
     let same = with_later_run(|_| {});
-    let count = same.benchmarks.len();
+    let count = measured(&["matmul"]).benchmarks.len();
     let runs = report(same.clone(), dir.path()).machine.runs;
     let results: Vec<usize> = runs.iter().map(|(_, results)| *results).collect();
     assert_eq!(results[..2], [1, count - 1]);
@@ -97,20 +99,13 @@ fn rows_of_a_removed_group_are_left_out_in_one_line() {
             }
         };
         let written = written(results, dir.path());
-        let (group, reason) = (
-            "nested_sine_f64",
-            "this group no longer exists; it had 30 results here",
-        );
-        holds(
-            &written.summary,
-            &[&format!("left out: {group}: {reason}\n")],
-        );
+        let reason = "this group no longer exists; it had 30 results here";
+        let line = format!("left out: {}: {reason}\n", groups[1]);
+        holds(&written.summary, &[&line]);
         let pages = written.pages();
-        holds(
-            &pages,
-            &[&format!("<code>{group}</code></dt><dd>{reason}</dd>")],
-        );
-        assert_eq!(pages.matches(group).count(), 1, "{has_gpu}");
+        let row = format!("<code>{}</code></dt><dd>{reason}</dd>", groups[1]);
+        holds(&pages, &[&row]);
+        assert_eq!(pages.matches(groups[1]).count(), 1, "{has_gpu}");
     }
 }
 
@@ -122,11 +117,7 @@ fn a_report_that_cannot_be_made_says_what_to_do() {
     assert!(error.to_string().starts_with("no results under"));
     holds(&error.to_string(), &["cargo bench"]);
     assert!(!out.exists(), "nothing is written");
-    let with = Options {
-        with: vec![dir.path().join("nowhere")],
-        no_reference: false,
-    };
-    let error = read(&none, &out, &with).unwrap_err();
+    let error = read(&none, &out, &alone(dir.path().join("nowhere"))).unwrap_err();
     holds(&error.to_string(), &["nowhere"]);
     // A file where the folder should be stops every user, root included.
     fs::write(&out, "in the way").unwrap();
@@ -141,10 +132,7 @@ fn a_record_beside_the_page_outlives_the_results() {
     let (out, record) = (dir.path(), dir.path().join(BESIDE_THE_PAGE));
     written(measured(&["matmul"]), out);
     let before = fs::read(&record).unwrap();
-    let with = Options {
-        with: vec![record.clone()],
-        no_reference: false,
-    };
+    let with = alone(record.clone());
     let none = out.join("none");
     write(&read(&none, out, &with).unwrap(), &none, out).unwrap();
     assert_eq!(fs::read(&record).unwrap(), before);
@@ -217,11 +205,7 @@ fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
         (gzip(&" ".repeat(33 << 20)), "unpacks to more than 32 MiB"),
     ] {
         fs::write(&path, &bytes).unwrap();
-        let options = Options {
-            with: vec![path.clone()],
-            no_reference: true,
-        };
-        let error = read(dir.path(), dir.path(), &options).unwrap_err();
+        let error = read(dir.path(), dir.path(), &alone(path.clone())).unwrap_err();
         let error = error.to_string();
         assert!(error.contains(reason), "{error}");
         assert!(error.starts_with(path.to_str().unwrap()), "{error}");

@@ -2,11 +2,12 @@
 
 use std::fs;
 
+use crossover_advice::Choice::{Cpu, Gpu};
 use crossover_advice::thresholds::{CrossingKind, Shape, Thresholds};
-use crossover_advice::{Advice, Choice, HostInfo, Question, Residency};
+use crossover_advice::{Advice, HostInfo, Question, Residency};
 
 use crate::report::Report;
-use crate::tests::committed::{commit, measured, newest, without_gpu};
+use crate::tests::committed::{commit, measured, newest, of_one_process, without_gpu};
 use crate::tests::{folder, holds, report, written};
 use crate::thresholds::breakpoints::breakpoints;
 use crate::thresholds::{decision_in_words, thresholds};
@@ -40,12 +41,7 @@ fn they_are_written_beside_the_page() {
     assert_eq!(queued.crossing.kind, CrossingKind::From);
     // Twice and half as large as the crossing is decided, and far from it by the ends.
     let at = queued.crossing.changes[0].size;
-    for (size, choice) in [
-        (2.0 * at, Choice::Gpu),
-        (at / 2.0, Choice::Cpu),
-        (1.0, Choice::Cpu),
-        (1e6, Choice::Gpu),
-    ] {
+    for (size, choice) in [(2.0 * at, Gpu), (at / 2.0, Cpu), (1.0, Cpu), (1e6, Gpu)] {
         let question = Question::new("matmul", size).data(Residency::Queued);
         let answer = advice.decide(&question);
         assert_eq!(answer.choice, choice, "{size} {answer:?}");
@@ -104,24 +100,14 @@ fn page_terminal_advice_and_thresholds_know_a_size_that_the_cpu_wins_above_the_c
         advice.decide(&question).choice
     };
     let choices = [8, 256, 512, 1024, 2048].map(at);
-    let expected = [
-        Choice::Cpu,
-        Choice::Gpu,
-        Choice::Cpu,
-        Choice::Gpu,
-        Choice::Gpu,
-    ];
-    assert_eq!(choices, expected);
+    assert_eq!(choices, [Cpu, Gpu, Cpu, Gpu, Gpu]);
 }
 
 /// The GPU code of a group without processes was measured at every second size of the CPU's.
 #[test]
 fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
     let dir = folder();
-    let mut results = measured(&["nested_sine"]);
-    for run in &mut results.runs {
-        run.confirmations.clear();
-    }
+    let mut results = of_one_process(&["nested_sine"]);
     let points = |thresholds: &Thresholds| thresholds.operations[0].places[0].points.clone();
     let all = thresholds(&report(results.clone(), dir.path())).unwrap();
     let left_out = [1 << 16, 1 << 20, 1 << 24];

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use crossover_advice::thresholds::{Operation, Place, Point, Thresholds};
+use crossover_advice::thresholds::{Operation, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Question, Size};
 use crossover_results::statistics::median::median;
 
 use super::breakpoints::of_place;
 use super::thresholds;
-use crate::report::{Options, read};
+use crate::report::read;
 use crate::tests::committed;
 
 /// Committed records, each with the largest share of sizes inside the measured range whose winner may stay unknown, and
@@ -80,19 +80,8 @@ impl Tally {
 /// The thresholds of a committed record.
 fn of_record(file: &str) -> Thresholds {
     let none = Path::new("no such folder");
-    let options = Options {
-        with: vec![committed::machines().join(file)],
-        no_reference: true,
-    };
+    let options = committed::alone(committed::machines().join(file));
     thresholds(&read(none, none, &options).unwrap()).unwrap()
-}
-
-/// The decisions of a place without one of its sizes.
-fn without(place: &Place, left_out: usize) -> Option<Advice> {
-    let mut place = place.clone();
-    place.points.remove(left_out);
-    place.find_ends([]);
-    of_place(place).ok()
 }
 
 /// Leaves out each size of an operation: inside the measured range, and the smallest and the largest.
@@ -108,7 +97,10 @@ fn leave_each_out(operation: &Operation, inside: &mut Tally, ends: &mut Tally) {
                 i if i == last => &mut *ends,
                 _ => &mut *inside,
             };
-            if let Some(advice) = without(&place, i) {
+            let mut without = place.clone();
+            without.points.remove(i);
+            without.find_ends([]);
+            if let Ok(advice) = of_place(without) {
                 let question = Question::new("", point.size).data(place.data);
                 tally.add(&advice.decide(&question), point);
             }

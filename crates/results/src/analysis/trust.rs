@@ -141,16 +141,10 @@ mod tests {
     fn a_lowered_clock_is_a_doubt_only_where_the_gpu_might_win_without_it() {
         let mut trust = Trust::of_estimate(&Crossing {
             answer: CrossingKind::Never,
-            changes: Vec::new(),
-            root: None,
-            range: (1.0, 64.0),
             processes: 5,
             agree: 5,
-            or_always: false,
-            or_never: true,
-            speedup: 0.9,
             speedup_interval: (0.8, 0.95),
-            largest: 64.0,
+            ..Crossing::default()
         });
         assert_eq!(trust.grade(), Grade::Firm);
         trust.slowed.insert("power cap".to_owned());

@@ -286,20 +286,14 @@ fn student(freedom: f64) -> StudentsT {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::answer::tests::asked;
+    use crate::analysis::answer::tests::{asked, pair};
     use crate::analysis::tests::machines;
-    use crate::model::record::PairedTimes;
     use crate::store::machine_record;
 
     fn measured(gpu_ns: [f64; 5]) -> Confirmation {
         let process = |gpu_ns: f64| {
-            let pair = |size| PairedTimes {
-                size,
-                cpu: "c".into(),
-                cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
-                gpu_ns,
-            };
-            [1, 2, 64].map(pair).into()
+            let cpu_ns = 1e6 + gpu_ns.max(0.0) * 1e-6;
+            [1, 2, 64].map(|size| pair(size, cpu_ns, gpu_ns)).into()
         };
         asked(gpu_ns.map(process).into())
     }

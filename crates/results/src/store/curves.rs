@@ -438,10 +438,10 @@ fn numbered(name: &str) -> (String, u64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn benchmark(id: &str, ns: &[f64], sidecar: Option<Sidecar>) -> Benchmark {
+    pub(crate) fn benchmark(id: &str, ns: &[f64], sidecar: Option<Sidecar>) -> Benchmark {
         let sampled = Sampled {
             ns: ns.to_vec(),
             clock: sidecar.as_ref().map(|sidecar| sidecar.clock),

@@ -206,18 +206,14 @@ mod tests {
     fn processes_of_one_commit_within_an_hour_are_one_run() {
         let mut other = run("2026-01-01T01:30:00Z");
         other.environment.commit = None;
-        let times = [
-            "2026-01-01T00:00:00Z",
-            "2026-01-01T00:50:00Z",
-            "2026-01-03T00:00:00Z",
+        let processes = [
+            run("2026-01-01T00:00:00Z"),
+            run("2026-01-01T00:50:00Z"),
+            other,
+            run("2026-01-03T00:00:00Z"),
         ];
-        let [first, second, another_day] = times.map(run);
-        let processes = [first, second, other, another_day];
-        let runs = by_run(&processes);
-        assert_eq!(
-            runs.iter().map(|run| run.len()).collect::<Vec<_>>(),
-            [2, 1, 1]
-        );
+        let counts = by_run(&processes).into_iter().map(<[KeptRun]>::len);
+        assert!(counts.eq([2, 1, 1]));
     }
 
     /// With the name of the host, each runner that lives one hour would be a machine; by its hardware, runners of one

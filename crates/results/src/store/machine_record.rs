@@ -152,15 +152,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::sampled::Sampled;
+    use crate::store::curves::tests::benchmark;
 
     /// A benchmark as it is stored.
     fn stored() -> Benchmark {
-        let sampled = Sampled {
-            ns: vec![1.0],
-            ..Sampled::default()
-        };
-        Benchmark::of("a/cpu/b/1", "".into(), &sampled).unwrap()
+        benchmark("a/cpu/b/1", &[1.0], None)
     }
 
     /// The record of these benchmarks, read again.

@@ -113,11 +113,8 @@ mod tests {
             file.set_len(LARGEST + 1)
         };
         let twice = |path: &Path| {
-            let other = path
-                .ancestors()
-                .nth(4)
-                .unwrap()
-                .join("gpu_other/64/profile");
+            let folder = path.ancestors().nth(2).unwrap();
+            let other = folder.with_file_name("65/profile");
             fs::create_dir_all(&other)?;
             fs::copy(path, other.join(PROFILE_FILE)).map(drop)
         };

@@ -63,35 +63,31 @@ fn holds(own: &Crossing, other: &Crossing) -> [bool; 2] {
     [size, (low..=high).contains(&other.speedup)]
 }
 
-/// How many crossings and speedups of one run lie in the intervals of another run of the record, and of how many.
-fn coverage(answers: &[RunAnswer]) -> ([usize; 2], usize) {
-    let (mut held, mut number) = ([0, 0], 0);
+/// Whether the crossings and the speedups of one run lie in the intervals of another run of the record.
+fn coverage(answers: &[RunAnswer]) -> Vec<[bool; 2]> {
+    let mut held = Vec::new();
     for own in answers {
         let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
         let others = answers.iter().filter(|other| other.run != own.run);
-        for other in others.filter(|other| question(other) == question(own)) {
-            let [size, speedup] = holds(&own.answer, &other.answer).map(usize::from);
-            held = [held[0] + size, held[1] + speedup];
-            number += 1;
-        }
+        let others = others.filter(|other| question(other) == question(own));
+        held.extend(others.map(|other| holds(&own.answer, &other.answer)));
     }
-    (held, number)
+    held
 }
 
 /// Requires that the intervals hold sizes and speedups of each record, and of all records together, at least this
 /// often.
-fn assert_coverage(records: &[([usize; 2], usize)], of_each: f64, of_all: f64) {
-    let is_above = |held: [usize; 2], number: usize, share: f64| {
-        held.iter()
-            .all(|held| *held as f64 >= share * number as f64)
+fn assert_coverage(records: &[Vec<[bool; 2]>], of_each: f64, of_all: f64) {
+    let assert_share = |held: &[[bool; 2]], least: f64| {
+        for at in [0, 1] {
+            let (number, of) = (held.iter().filter(|held| held[at]).count(), held.len());
+            assert!(number as f64 >= least * of as f64, "{number} of {of}");
+        }
     };
-    let each = records
-        .iter()
-        .all(|&(held, number)| is_above(held, number, of_each));
-    let sum = |at: usize| records.iter().map(|(held, _)| held[at]).sum();
-    let number = records.iter().map(|(_, number)| number).sum();
-    assert!(number > 0 && each, "{records:?}");
-    assert!(is_above([sum(0), sum(1)], number, of_all), "{records:?}");
+    records.iter().for_each(|held| assert_share(held, of_each));
+    let all = records.concat();
+    assert_share(&all, of_all);
+    assert!(!all.is_empty());
 }
 
 /// An interval that holds everything would be useless.

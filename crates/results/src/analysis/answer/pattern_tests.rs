@@ -6,7 +6,7 @@ use crate::analysis::answer::confirmations::{of_confirmations, with_own};
 use crate::analysis::answer::curve::Gap;
 use crate::analysis::answer::estimate::{Crossing, Samples, estimates};
 use crate::analysis::answer::kind::WinnerChange;
-use crate::analysis::answer::tests::asked;
+use crate::analysis::answer::tests::{asked, pair};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Residency;
 use crossover_advice::thresholds::CrossingKind;
@@ -53,6 +53,18 @@ fn logs(state: char, unsure: [f64; 3]) -> [f64; 3] {
     }
 }
 
+/// What the second of these processes finds.
+fn gaps(pattern: &str, unsure: [f64; 3]) -> Vec<Gap> {
+    let gap = |(at, state)| Gap {
+        size: size(at) as f64,
+        log: logs(state, unsure)[1],
+        log_time: 0.0,
+        half_width: 0.1,
+        measured: true,
+    };
+    pattern.char_indices().map(gap).collect()
+}
+
 fn is_as_defined(pattern: &str, found: &Crossing) {
     assert_eq!(found.answer, defined(pattern), "{pattern} {found:?}");
     let changes = &found.changes;
@@ -88,18 +100,11 @@ fn is_as_defined(pattern: &str, found: &Crossing) {
 fn one_process_answers_as_the_kinds_are_defined() {
     for pattern in (1..=7).flat_map(patterns) {
         for lean in [-0.05, 0.0, 0.05] {
-            let gap = |(at, state)| Gap {
-                size: size(at) as f64,
-                log: logs(state, [lean; 3])[1],
-                log_time: 0.0,
-                half_width: 0.1,
-                measured: true,
-            };
             let samples = Samples {
                 place: Residency::Queued,
                 range: (size(0) as f64, size(pattern.len() - 1) as f64),
                 is_searched: false,
-                processes: vec![pattern.char_indices().map(gap).collect()],
+                processes: vec![gaps(&pattern, [lean; 3])],
             };
             is_as_defined(&pattern, estimates(&[samples])[0].as_ref().unwrap());
         }
@@ -110,23 +115,12 @@ fn one_process_answers_as_the_kinds_are_defined() {
 /// elsewhere.
 fn confirmed(pattern: &str, measured: std::ops::Range<usize>, unsure: [f64; 3]) -> Crossing {
     let last = pattern.len() - 1;
-    let states = || pattern.char_indices();
-    let own = states().map(|(at, state)| Gap {
-        size: size(at) as f64,
-        log: logs(state, unsure)[1],
-        log_time: 0.0,
-        half_width: 0.1,
-        measured: true,
-    });
     let process = |process: usize| -> Vec<PairedTimes> {
-        let asked = states().filter(|(at, _)| measured.contains(at) || *at == last);
-        let pair = asked.map(|(at, state)| PairedTimes {
-            size: size(at),
-            cpu: "c".into(),
-            cpu_ns: 1e4,
-            gpu_ns: 1e4 * logs(state, unsure)[process].exp(),
-        });
-        pair.collect()
+        let states = pattern.char_indices();
+        let asked = states.filter(|(at, _)| measured.contains(at) || *at == last);
+        let gpu_ns = |state| 1e4 * logs(state, unsure)[process].exp();
+        let pairs = asked.map(|(at, state)| pair(size(at), 1e4, gpu_ns(state)));
+        pairs.collect()
     };
     let asked = Confirmation {
         range: (size(0), size(last)),
@@ -135,7 +129,7 @@ fn confirmed(pattern: &str, measured: std::ops::Range<usize>, unsure: [f64; 3]) 
     let mut found = of_confirmations(std::slice::from_ref(&asked))
         .remove(0)
         .unwrap();
-    found.decide(with_own(&own.collect::<Vec<_>>(), &asked.processes));
+    found.decide(with_own(&gaps(pattern, unsure), &asked.processes));
     found
 }
 

@@ -62,14 +62,20 @@ pub(crate) fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
     }
 }
 
+/// The times of one process at a size.
+pub(crate) fn pair(size: u64, cpu_ns: f64, gpu_ns: f64) -> PairedTimes {
+    PairedTimes {
+        size,
+        cpu: "best".into(),
+        cpu_ns,
+        gpu_ns,
+    }
+}
+
 /// The GPU takes 10 µs at each size, the CPU as long at `at` and `steep` powers of the size.
 fn process(sizes: &[u64], at: f64, steep: f64, shift: impl Fn(u64) -> f64) -> Vec<PairedTimes> {
-    let pair = |&size: &u64| PairedTimes {
-        size,
-        cpu: "c".into(),
-        cpu_ns: 10_000.0 * (size as f64 / at).powf(steep) * shift(size).exp(),
-        gpu_ns: 10_000.0,
-    };
+    let cpu_ns = |size| 10_000.0 * (size as f64 / at).powf(steep) * shift(size).exp();
+    let pair = |&size: &u64| pair(size, cpu_ns(size), 10_000.0);
     sizes.iter().map(pair).collect()
 }
 

@@ -3,22 +3,18 @@
 use super::{Fixture, NEWEST, findings, machines};
 use crate::analysis::answer::confirmations::of_runs;
 use crate::analysis::answer::crossover_answer::{best_cpu, find, headlines};
-use crate::analysis::answer::tests::asked;
+use crate::analysis::answer::tests::{asked, pair};
 use crate::analysis::trust;
 use crate::model::id::Device;
-use crate::model::record::{Confirmation, PairedTimes};
+use crate::model::record::Confirmation;
 use crate::store::machine_results::MachineResults;
 
 /// Processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and the
 /// GPU 16 times faster at 1,536.
 pub(super) fn queued(percent: Vec<f64>) -> Confirmation {
     let process = |percent: f64| {
-        let pair = |size: u64| PairedTimes {
-            size,
-            cpu: "best".into(),
-            cpu_ns: 1e4 * (size as f64 / 96.0) * (1.0 + percent / 100.0),
-            gpu_ns: 1e4,
-        };
+        let slower = 1.0 + percent / 100.0;
+        let pair = |size: u64| pair(size, 1e4 * (size as f64 / 96.0) * slower, 1e4);
         [80, 96, 112, 128, 1536].map(pair).into()
     };
     Confirmation {

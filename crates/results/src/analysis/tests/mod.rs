@@ -37,9 +37,9 @@ use crate::model::role::Role;
 use crate::model::{Energy, LinkBytes, Sidecar};
 use crate::model::{TelemetryEvent, TelemetryEventKind};
 use crate::store::curves::Benchmark;
+use crate::store::curves::tests::benchmark;
 use crate::store::machine_record;
 use crate::store::machine_results::MachineResults;
-use crate::store::sampled::Sampled;
 use crate::store::stored_results::StoredResults;
 use crossover_words::Clock;
 
@@ -83,17 +83,13 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    fn of(text: &str) -> Self {
         let of_row = |b: &Benchmark| Some((b.id.rsplit_once('/')?.0.to_owned(), b.role.clone()));
-        Self {
+        let mut fixture = Self {
             runs: vec![fresh(0)],
             benchmarks: Vec::new(),
             roles: RECORD.benchmarks.iter().filter_map(of_row).collect(),
-        }
-    }
-
-    fn of(text: &str) -> Self {
-        let mut fixture = Self::new();
+        };
         fixture.lines(text);
         fixture
     }
@@ -114,13 +110,7 @@ impl Fixture {
         sidecar.run = self.run().run.clone();
         let row = self.roles.get(id.rsplit_once('/').unwrap().0);
         sidecar.role = row.unwrap_or(&sidecar.role).clone();
-        let sampled = Sampled {
-            ns: vec![ns],
-            clock: Some(clock),
-            sidecar: Some(sidecar),
-            ..Sampled::default()
-        };
-        let mut benchmark = Benchmark::of(id, PathBuf::new(), &sampled).unwrap();
+        let mut benchmark = benchmark(id, &[ns], Some(sidecar));
         benchmark.interval_ns = Some((0.996 * ns, 1.004 * ns));
         self.benchmarks.retain(|b| b.id != id);
         self.benchmarks.push(benchmark);
@@ -336,17 +326,8 @@ fn planted_machines_have_what_is_written_beside_them() {
 }
 
 #[test]
-fn a_run_replaces_results_of_before() {
-    let mut own = RECORD.benchmarks[0].clone();
-    own.median_ns = 1.0;
-    let all = RECORD.with_run(&fresh(0), &[(own.id.clone(), own)].into());
-    assert_eq!(all.benchmarks.len(), RECORD.benchmarks.len());
-    assert_eq!(all.benchmarks.last().unwrap().median_ns, 1.0);
-}
-
-#[test]
 fn throttling_and_energy_may_be_unknown() {
-    let mut fixture = Fixture::new();
+    let mut fixture = Fixture::of("");
     for (clock, throttling_unknown, throttled, energy) in [
         (Clock::EventsGated, false, Some(false), Some(1.5)),
         (Clock::Submit, true, None, None),

@@ -84,13 +84,13 @@ impl Bundles {
 /// Later processes do not verify, and do not time what failed in the first one.
 pub(crate) fn two_sides_take_turns_without_what_failed() {
     let mut bundles = Bundles::new("exec");
-    let mut ab = bundles.ab("--budget 0 -- sound|faulty");
+    let mut ab = bundles.ab("--pairs 3 --budget 0 -- sound|faulty");
     let output = habits::all(&mut ab, bundles.dir()).output().unwrap();
     let messages = ended(&output, 1, "");
     lacks(&messages, &["one after the other"]);
     let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
     let sound = Vec::from_iter(last.iter().map(String::as_str).chain(SOUND));
-    for run in ["a1", "b1", "a2", "b2"] {
+    for run in ["a1", "b1", "a2", "b2", "a3", "b3"] {
         assert_eq!(bundles.shown(run), sound, "{run}: {messages}");
         let result = bundles.results(run).join("sound/cpu_fill/32/new");
         // Twenty, or ten if the process was held up in its warm-up.

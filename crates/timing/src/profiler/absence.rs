@@ -122,3 +122,26 @@ impl NoProfile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_has_a_reason_of_one_sentence_with_a_remedy() {
+        let reason = |call, status| NoProfile::of_status(call, status, "text".into(), 130_001);
+        for (call, status, part) in [
+            ("cuptiActivityEnable", 14, "CUPTI 13.0 does not work"),
+            ("cuptiActivityEnable", 35, "allows only administrators"),
+            ("cuptiActivityEnable", 40, "allows only administrators"),
+            ("cuptiActivityEnable", 39, "another profiler"),
+            ("cuptiSubscribe", 12, "another profiler"),
+            ("cuptiActivityEnable", 12, "failed: text"),
+        ] {
+            let sentence = reason(call, status).to_string();
+            let (cause, remedy) = sentence.split_once("; ").expect(&sentence);
+            assert!(cause.contains(part), "{sentence}");
+            assert!(!remedy.ends_with(['.', '\n']), "{sentence}");
+        }
+    }
+}

@@ -55,20 +55,13 @@ fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<()> {
     let device = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Transfer::new(bytes));
     let copy = |way, memory: HostMemory| transfer::copy(&device, &problem, way, memory, 1);
+    let staged = |way| transfer::staged(&device, &problem, way);
     let copies = [
         ("to the device", 1, copy(CopyDirection::ToDevice, Pinned)?),
         ("to the host", 1, copy(CopyDirection::ToHost, Pageable)?),
         ("both ways", 2, copy(CopyDirection::Both, Pinned)?),
-        (
-            "staged to the device",
-            1,
-            transfer::staged(&device, &problem, CopyDirection::ToDevice)?,
-        ),
-        (
-            "staged to the host",
-            1,
-            transfer::staged(&device, &problem, CopyDirection::ToHost)?,
-        ),
+        ("staged to the device", 1, staged(CopyDirection::ToDevice)?),
+        ("staged to the host", 1, staged(CopyDirection::ToHost)?),
     ];
     for (what, directions, mut routine) in copies {
         routine.poison()?;

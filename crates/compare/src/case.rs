@@ -253,11 +253,9 @@ mod tests {
             let results: Vec<Sampled> = values.iter().map(|ns| result(&[*ns])).collect();
             assert_eq!(tick(results.iter()), wanted, "{values:?}");
         }
-        assert_eq!(
-            step([&result(&[7_168.0]), &result(&[8_192.0, 9_216.0])]),
-            Some(1024.0)
-        );
-        assert_eq!(step([&result(&[7_168.0])]), None);
+        let [equal, mixed] = [&[7_168.0][..], &[8_192.0, 9_216.0]].map(result);
+        assert_eq!(step([&equal, &mixed]), Some(1024.0));
+        assert_eq!(step([&equal]), None);
         let many = Sampled {
             ns: (0..40).map(f64::from).collect(),
             ..Sampled::default()

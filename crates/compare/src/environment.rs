@@ -189,22 +189,15 @@ mod tests {
         let mut side = planted(ids);
         for ((id, result), gpu) in side.results.iter_mut().zip(gpus) {
             let run = format!("{gpu:?}");
-            let environment = Environment {
-                gpu: gpu.map(|name| GpuInfo {
-                    name: name.to_owned(),
-                    ..GpuInfo::default()
-                }),
-                ..Environment::default()
-            };
+            let record = side.runs.entry(run.clone()).or_default();
+            record.environment.gpu = gpu.map(|name| GpuInfo {
+                name: name.to_owned(),
+                ..GpuInfo::default()
+            });
             result.sidecar = Some(Sidecar {
-                run: run.clone(),
+                run,
                 ..Sidecar::of(id, Clock::Wall)
             });
-            let record = RunRecord {
-                environment,
-                ..RunRecord::default()
-            };
-            side.runs.insert(run, record);
         }
         vec![side]
     }

@@ -286,20 +286,11 @@ mod tests {
 
     #[test]
     fn a_verdict_is_shown_with_its_size() {
-        let judgement = Judgement {
-            ratio: 3.32,
-            low: 2.29,
-            high: 4.81,
-            resolution: 0.5,
-            resolved_by: 8,
-            pairs: 8,
-            confirmed: 6,
-            more_pairs: f64::INFINITY,
-        };
         let samples = vec![199.0, 200.0, 199.5, 199.2, 200.1];
         let run = [planted([("sum/1000".to_owned(), samples)])];
-        let mut compared = compare(&run, &run, &Options::default());
-        compared.rows[0].judgement = Some(judgement);
+        let mut compared = compare(&run, &run, &on_one_machine());
+        let judgement = compared.rows[0].judgement.as_mut().unwrap();
+        (judgement.ratio, judgement.low, judgement.high) = (3.32, 2.29, 4.81);
         compared.rows[0].verdict = Verdict::Slower;
         for text in forms(&compared) {
             let shown = text.replace("\\", "");

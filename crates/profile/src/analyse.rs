@@ -147,16 +147,11 @@ mod tests {
     fn no_share_is_over_one_where_the_recorded_iterations_were_the_slower_ones() {
         let mut recording = recording();
         recording.unrecorded_ns = 60.0;
-        recording
-            .raw
-            .work
-            .retain(|w| matches!(w.work, Work::Copy { .. }));
+        let work = &mut recording.raw.work;
+        work.retain(|w| matches!(w.work, Work::Copy { .. }));
         let profile = analyse(&recording, Profile::default());
         let s = &profile.summary;
-        assert_eq!(
-            (s.copies_ns, s.busy_ns, s.length_ns()),
-            (100.0, 100.0, 100.0)
-        );
+        assert_eq!([s.copies_ns, s.busy_ns, s.length_ns()], [100.0; 3]);
         assert!(s.sentence.starts_with("100 % copies"), "{}", s.sentence);
     }
 
@@ -200,11 +195,8 @@ mod tests {
             },
             ..Recording::default()
         };
-        let profile = analyse(&recording, Profile::default());
-        assert_eq!(
-            profile.summary.sentence,
-            "idle 75 %: bound by synchronisation"
-        );
+        let summary = analyse(&recording, Profile::default()).summary;
+        assert_eq!(summary.sentence, "idle 75 %: bound by synchronisation");
     }
 
     #[test]

@@ -311,13 +311,10 @@ mod tests {
         };
         let three = [1, 1, 2].map(|context| on_device(&of_context(context)));
         let names: Vec<_> = rows(three.into()).into_iter().map(|row| row.name).collect();
+        let expected = ["context 1", "context 1 (2)", "context 2"];
         assert_eq!(
             names,
-            [
-                "stream 7, context 1",
-                "stream 7, context 1 (2)",
-                "stream 7, context 2"
-            ]
+            expected.map(|context| format!("stream 7, {context}"))
         );
         let timeline = timeline(&recording());
         assert_eq!(timeline.length_ns, 210.0);

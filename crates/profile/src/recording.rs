@@ -369,17 +369,8 @@ mod tests {
             on(2, call("cudaLaunchKernel", 38, 46, 4)),
             on(1, call("cudaGetLastError", 45, 50, 5)),
         ]);
-        let names: Vec<&str> = raw.calls.iter().map(|c| &*c.name).collect();
-        assert_eq!(
-            names,
-            [
-                "cuMemcpyAsync",
-                "cuLaunchKernel",
-                "cudaLaunchKernelExC",
-                "cudaLaunchKernel",
-                "cudaGetLastError"
-            ]
-        );
+        let starts = Vec::from_iter(raw.calls.iter().map(|call| call.start));
+        assert_eq!(starts, [15, 40, 25, 38, 45], "all but cudaMemcpyAsync");
     }
 
     #[test]
@@ -430,10 +421,8 @@ mod tests {
             },
             ..Recording::default()
         };
-        assert_eq!(
-            recording.part(&recording.steady).spans,
-            [(100, 128), (200, 235)]
-        );
+        let part = recording.part(&recording.steady);
+        assert_eq!(part.spans, [(100, 128), (200, 235)]);
     }
 
     #[test]

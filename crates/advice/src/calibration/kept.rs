@@ -286,18 +286,11 @@ mod tests {
             processes: 1,
         };
         let operations = |points| {
-            let advice = Advice::new(key.thresholds(points));
-            advice
-                .expect("closures may have one name")
-                .thresholds()
-                .operations
-                .len()
+            let advice = Advice::new(key.thresholds(points)).expect("closures may have one name");
+            advice.thresholds().operations.len()
         };
         assert_eq!(operations(vec![vec![point], vec![point]]), 2);
-        assert_eq!(
-            operations(vec![vec![], vec![point]]),
-            0,
-            "the second is not the first"
-        );
+        // The second is not the first.
+        assert_eq!(operations(vec![vec![], vec![point]]), 0);
     }
 }

@@ -47,16 +47,10 @@ fn is_found(choice: &Calibrated) {
     let at = |size| choice.at(size);
     assert_eq!([10, 30, 40].map(at), [Faster::First; 3]);
     assert_eq!([1_000, 3_000, 4_000].map(at), [Faster::Second; 3]);
-    assert_eq!(
-        [1, 1_000_000].map(at),
-        [Faster::First, Faster::Second],
-        "the curve goes on"
-    );
-    assert_eq!(
-        at(200),
-        Faster::Unsure,
-        "between the sizes on either side of the crossing"
-    );
+    // The curve goes on.
+    assert_eq!([1, 1_000_000].map(at), [Faster::First, Faster::Second]);
+    // Between the sizes on either side of the crossing.
+    assert_eq!(at(200), Faster::Unsure);
 }
 
 #[test]
@@ -107,16 +101,11 @@ fn the_fastest_of_three_is_an_index() {
 #[test]
 fn inputs_are_prepared_outside_of_the_time() {
     let folder = tempfile::tempdir().unwrap();
-    let choice = Calibration::new("prepared")
-        .sizes(SIZES)
-        .budget(LONG)
-        .folder(folder.path())
-        .prepare(|us| {
-            spin(1_000);
-            us.to_string()
-        })
-        .between(|us| spin(us.parse().unwrap()), |_| spin(200));
-    is_found(&choice);
+    let prepared = calibration(folder.path()).prepare(|us| {
+        spin(1_000);
+        us.to_string()
+    });
+    is_found(&prepared.between(|us| spin(us.parse().unwrap()), |_| spin(200)));
 }
 
 #[test]
@@ -160,11 +149,8 @@ fn without_a_measurement_the_caller_keeps_its_default() {
     );
     is_unsure(&slow, "20 ms were over");
     assert!(calls.get() <= 1, "ends when the call returns");
-    assert_eq!(
-        fs::read_dir(folder.path()).unwrap().count(),
-        0,
-        "nothing is kept"
-    );
+    let kept = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(kept.count(), 0, "nothing is kept");
 }
 
 /// The file of a result, with a change.
@@ -269,16 +255,12 @@ fn a_folder_that_cannot_be_written_keeps_nothing() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let choice = planted(calibration(&file));
-    let problem = choice.problem().unwrap().to_string();
-    assert!(
-        problem.contains("for this process alone") && problem.contains("file"),
-        "{problem}"
-    );
-    assert_eq!(
-        choice.at(10),
-        Faster::First,
-        "what was measured counts here"
-    );
+    let problem = choice.problem().unwrap();
+    for part in ["for this process alone", "file"] {
+        assert!(problem.contains(part), "{problem}");
+    }
+    // What was measured counts here.
+    assert_eq!(choice.at(10), Faster::First);
 }
 
 #[test]
@@ -287,12 +269,8 @@ fn calibrates_without_a_data_folder() {
     let choice = Calibration::new("planted")
         .sizes([1])
         .between(|_| spin(1), |_| spin(10));
-    assert!(
-        choice
-            .problem()
-            .unwrap()
-            .contains("there is no data folder")
-    );
+    let problem = choice.problem().unwrap();
+    assert!(problem.contains("there is no data folder"), "{problem}");
     assert_eq!(choice.file(), None);
 }
 
@@ -374,18 +352,13 @@ fn a_process_that_is_killed_leaves_whole_files() {
 fn a_pair_says_which_is_faster() {
     // A machine that does other things may interrupt a short call more than once.
     let mut pairs = (0..100).map(|_| pair(LONG, || spin(400), || spin(20)).unwrap());
-    let pair = pairs.find(|pair| 10.0 < pair.low).expect("so much faster");
+    let found = pairs.find(|pair| 10.0 < pair.low).expect("so much faster");
     assert!(
-        pair.low <= pair.speedup && pair.speedup <= pair.high,
-        "{pair:?}"
+        (found.low..=found.high).contains(&found.speedup),
+        "{found:?}"
     );
-    let words = pair.to_string();
-    assert!(
-        words.starts_with("the second is ") && words.ends_with(" pairs"),
-        "{words}"
-    );
-    assert_eq!(
-        crossover_advice::calibration::pair(Duration::ZERO, || (), || ()),
-        None
-    );
+    let words = found.to_string();
+    assert!(words.starts_with("the second is "), "{words}");
+    assert!(words.ends_with(" pairs"), "{words}");
+    assert_eq!(pair(Duration::ZERO, || (), || ()), None);
 }

@@ -74,10 +74,7 @@ fn the_page_is_about_one_view_by_mouse_and_keyboard() {
         enter(browser, "data", "ordinary")?;
         enter(browser, "size", "500")?;
         let says = text(browser, "#v-says")?;
-        assert!(
-            says.starts_with("Matrix product, N = 500, in ordinary memory: "),
-            "{says}"
-        );
+        holds(&says, &["Matrix product, N = 500, in ordinary memory: "]);
         assert_eq!(text(browser, "#c-at")?, "N = 512:");
         enter(browser, "data", "queued")?;
         browser.eval("document.querySelector('#c-plot').focus()")?;

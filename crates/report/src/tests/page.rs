@@ -382,23 +382,16 @@ fn a_page_without_a_gpu_names_the_reference_or_says_that_none_measured() {
 #[test]
 fn no_page_has_a_dead_link_or_leaves_a_heading_out() {
     let dir = folder();
-    let without_a_run = || {
-        let mut results = measured(&["matmul"]);
-        results.benchmarks.iter_mut().for_each(|b| b.run = None);
-        results
-    };
-    written(
-        measured(&["transfer", "cold_start"]),
-        &dir.path().join("no answers"),
-    );
-    written(without_a_run(), &dir.path().join("no record"));
-    let referred = dir.path().join("another GPU");
-    commit(
-        measured(&["matmul", "nested_sine", "graph_replay"]),
-        &referred,
-    );
+    let out = |name| dir.path().join(name);
+    written(measured(&["transfer", "cold_start"]), &out("no answers"));
+    let mut without_a_run = measured(&["matmul"]);
+    (without_a_run.benchmarks.iter_mut()).for_each(|b| b.run = None);
+    written(without_a_run, &out("no record"));
+    let referred = out("another GPU");
+    let groups = ["matmul", "nested_sine", "graph_replay"];
+    commit(measured(&groups), &referred);
     written(without_gpu(&["nested_sine"]), &referred);
-    let alone = dir.path().join("another machine");
+    let alone = out("another machine");
     commit(measured(&["matmul", "transfer"]), &alone);
     let other = report::read(&alone, &alone, &Options::default()).unwrap();
     write(&other, &alone, &alone).unwrap();

@@ -187,13 +187,7 @@ fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
     let together = "\nall calls together, with the start of the process on the GPU: CPU ";
     holds(&often, &[together]);
     let near = said(&Question::new("matmul", 16));
-    holds(
-        &near,
-        &[
-            "stay on the CPU",
-            "\nmoved once and used often: the GPU wins ",
-        ],
-    );
+    holds(&near, &["stay on the CPU", "\nmoved once and used often: "]);
 }
 
 #[test]

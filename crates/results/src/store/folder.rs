@@ -237,11 +237,8 @@ mod tests {
         write(&folder.join(NEW), "earlier");
         write(&folder.join("main"), "earlier");
         let attempt = Attempt::begin(folder, NEW, Some("main")).unwrap();
-        assert_eq!(
-            sample(&folder.join("main")),
-            "earlier",
-            "Criterion reads it"
-        );
+        // Criterion reads it.
+        assert_eq!(sample(&folder.join("main")), "earlier");
         write(&folder.join(NEW), "torn");
         write(&folder.join("main"), "torn");
         attempt.undo();

@@ -259,9 +259,6 @@ mod tests {
         let text = fs::read_to_string(&benchmark).unwrap();
         fs::write(benchmark, text.replace("\"a\"", "\"\\u001bc\"")).unwrap();
         let reason = &Baseline::without_runs(root.path(), "new").problems[0].reason;
-        assert!(
-            reason.contains("a character that cannot be shown"),
-            "{reason}"
-        );
+        assert!(reason.contains("cannot be shown"), "{reason}");
     }
 }

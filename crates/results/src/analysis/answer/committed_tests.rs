@@ -209,10 +209,6 @@ fn processes_time_what_was_unsteady_in_the_run() {
         .filter(|pair| pair.size == 262_144)
         .map(|pair| pair.gpu_ns);
     assert!((confirmed.median_ns / median(times).unwrap() - 1.0).abs() < 1e-9);
-    assert!(
-        confirmed
-            .notes
-            .iter()
-            .any(|note| note.starts_with("the median of 3 processes; "))
-    );
+    let tells = |note: &String| note.starts_with("the median of 3 processes; ");
+    assert!(confirmed.notes.iter().any(tells));
 }

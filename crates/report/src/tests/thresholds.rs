@@ -150,10 +150,8 @@ fn a_machine_without_a_gpu_compares_its_cpu_with_the_gpu_of_the_reference() {
     commit(measured(&["matmul"]), dir.path());
     let slow = advice(&report(slow, dir.path()));
     assert!(slow.thresholds().machine.gpu_of_another_machine);
-    holds(
-        &decision_in_words::holds_for(slow.thresholds()),
-        &["NVIDIA H200 of another machine"],
-    );
+    let whose = decision_in_words::holds_for(slow.thresholds());
+    holds(&whose, &["NVIDIA H200 of another machine"]);
     let question = Question::new("matmul", 1024).data(Residency::Pinned);
     // As the page says it, although the thresholds are not of this machine alone.
     let mut here = HostInfo::default();

@@ -92,11 +92,8 @@ fn leave_each_out(operation: &Operation, inside: &mut Tally, ends: &mut Tally) {
         place.points.retain(|point| point.processes > 0);
         let last = place.points.len().saturating_sub(1);
         for (i, point) in place.points.iter().enumerate() {
-            let tally = match i {
-                0 => &mut *ends,
-                i if i == last => &mut *ends,
-                _ => &mut *inside,
-            };
+            let is_end = i == 0 || i == last;
+            let tally = if is_end { &mut *ends } else { &mut *inside };
             let mut without = place.clone();
             without.points.remove(i);
             without.find_ends([]);

@@ -25,11 +25,8 @@ fn point(size: u64, median: f64, noise: f64) -> Point {
 }
 
 fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
-    Curve::new(
-        sizes
-            .iter()
-            .map(|&size| point(size, time(size as f64), noise)),
-    )
+    let point = |&size: &u64| point(size, time(size as f64), noise);
+    Curve::new(sizes.iter().map(point))
 }
 
 fn powers(n: u32) -> Vec<u64> {
@@ -129,10 +126,8 @@ fn is_consistent(found: &Crossing) {
 #[test]
 fn a_planted_crossing_is_found() {
     let drawn = |mut random: Xoshiro256PlusPlus| {
-        (
-            random.random_range(10.0..3000.0),
-            random.random_range(0.3..3.0),
-        )
+        let at = random.random_range(10.0..3000.0);
+        (at, random.random_range(0.3..3.0))
     };
     for (at, steep) in random_cases().map(drawn).chain([(10.0_f64, 0.3)]) {
         // Nearer to the end another run may find that the GPU never wins.
@@ -140,11 +135,9 @@ fn a_planted_crossing_is_found() {
             continue;
         }
         let several = of(&vec![process(&around(at), at, steep, |_| 0.0); 5]);
-        let flat = curve(&powers(13)[3..], 0.001, |_| 1e4);
-        let one = search(
-            &curve(&powers(13)[3..], 0.001, |s| 1e4 * (s / at).powf(steep)),
-            &flat,
-        );
+        let sizes = &powers(13)[3..];
+        let steep_one = curve(sizes, 0.001, |s| 1e4 * (s / at).powf(steep));
+        let one = search(&steep_one, &curve(sizes, 0.001, |_| 1e4));
         for found in [several, one.unwrap()] {
             is_consistent(&found);
             assert_eq!(found.answer, CrossingKind::From);
@@ -178,12 +171,8 @@ fn an_answer_does_not_contradict_the_speedup() {
             let luck: f64 = random.random_range(-1.0..1.0);
             process(&sizes, at, steep, |size| noise * luck * (size as f64).sin())
         });
-        for found in of_confirmations(&[asked(made_up.collect())])
-            .into_iter()
-            .flatten()
-        {
-            is_consistent(&found);
-        }
+        let found = of_confirmations(&[asked(made_up.collect())]);
+        found.iter().flatten().for_each(is_consistent);
     }
 }
 

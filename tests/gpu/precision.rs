@@ -48,10 +48,8 @@ fn special_values_are_rounded_correctly() -> Result<()> {
                 .collect(),
         ),
     ] {
-        assert!(
-            widened[..4].iter().all(|v| v.is_nan()),
-            "{kernel}: {widened:?}"
-        );
+        let mut of_nans = widened[..4].iter();
+        assert!(of_nans.all(|value| value.is_nan()), "{kernel}: {widened:?}");
         let infinite = [f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY];
         assert_eq!(widened[4..7], infinite, "{kernel}");
         assert_eq!(widened[7..], [0.0, 1.0, -1.0], "{kernel}");

@@ -24,11 +24,8 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
     assert_eq!(fused(&gpu, &sine)?.launches(), 1);
     // Where launches are not declared a capture counts them, so it has to count these right.
     for (mut routine, count) in [(per_kernel(&gpu, &sine)?, 4), (fused(&gpu, &sine)?, 1)] {
-        let enqueue = || {
-            routine
-                .run()
-                .map_err(|e| CudaError::with_message("run", e.to_string()))
-        };
+        let to_cuda = |error: RoutineError| CudaError::with_message("run", error.to_string());
+        let enqueue = || routine.run().map_err(to_cuda);
         assert_eq!(Graph::count(stream(&gpu), enqueue)?.launches, count);
     }
     assert_eq!(Graph::count(stream(&gpu), || Ok(()))?.all(), 0);
@@ -78,9 +75,8 @@ fn kernels_and_vectors_agree_to_the_bit() -> Result<(), RoutineError> {
     let x = dense();
     let mut y = vec![0.0; x.len()];
     let equal = |a: &[f32], b: &[f32]| {
-        a.iter()
-            .zip(b)
-            .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+        let mut pairs = a.iter().zip(b);
+        pairs.all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
     };
     isa.sine(&x, &mut y);
     for pass in ["sine_pass", "sine_pass_backwards"] {

@@ -299,10 +299,8 @@ mod tests {
             for (shown, measured) in [row.base_ns, row.new_ns].into_iter().zip(times) {
                 assert!((shown.unwrap() - measured).abs() < 1e-9, "{row:?}");
             }
-            assert!(
-                (row.judgement.unwrap().ratio - change).abs() < 1e-3,
-                "{row:?}"
-            );
+            let ratio = row.judgement.unwrap().ratio;
+            assert!((ratio - change).abs() < 1e-3, "{row:?}");
             for text in [compared.text(true), compared.markdown(), compared.page()] {
                 let explained = text.matches("differ from the quotient of the times");
                 assert_eq!(explained.count(), usize::from(pairs > 1), "{text}");

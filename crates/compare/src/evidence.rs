@@ -295,10 +295,8 @@ mod tests {
         assert_eq!(analyses(5, false), [(5, 1.0)]);
         assert_eq!(analyses(5, true), [(5, 1.0 / 2.0)]);
         assert_eq!(analyses(9, true), [(6, 1.0 / 2.0), (9, 1.0 / 6.0)]);
-        assert_eq!(
-            analyses(14, true)[2..],
-            [(13, 1.0 / 12.0), (14, 1.0 / 20.0)]
-        );
+        let last = [(13, 1.0 / 12.0), (14, 1.0 / 20.0)];
+        assert_eq!(analyses(14, true)[2..], last);
         for (size, _) in &analyses(100, true)[..7] {
             assert!(is_analysed_at(*size) && next_analysis(size - 1) == *size);
         }

@@ -340,11 +340,8 @@ mod tests {
             let json = compared.json(FailOn::None);
             assert!(json.contains(&format!("\"layout\": {name}")), "{json}");
             for text in forms(&compared).into_iter().chain([json]) {
-                assert_eq!(
-                    text.matches("in one order of functions").count(),
-                    times,
-                    "{text}"
-                );
+                let sentences = text.matches("in one order of functions");
+                assert_eq!(sentences.count(), times, "{text}");
             }
             let is_limited = compared.promise().contains("equal memory layouts only");
             assert_eq!(is_limited, times == 1);
@@ -356,9 +353,8 @@ mod tests {
     fn counts_have_no_unit_and_no_clock() {
         let side = |more: f64| {
             let counts = [("equal", 100_003.0), ("more", more)];
-            [planted(
-                counts.map(|(id, count)| (id.to_owned(), vec![count; 10])),
-            )]
+            let samples = counts.map(|(id, count)| (id.to_owned(), vec![count; 10]));
+            [planted(samples)]
         };
         let text = compare(&side(100_003.0), &side(102_007.0), &on_one_machine()).text(true);
         for shown in ["100,003", "slower"] {

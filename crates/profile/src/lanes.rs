@@ -347,10 +347,8 @@ mod tests {
             .filter(|lane| lane.kind == LaneKind::Ranges)
             .map(|lane| lane.spans.iter().map(|span| span.name.clone()).collect())
             .collect();
-        assert_eq!(
-            rows,
-            [["load", "decode", "store"].to_vec(), vec!["compute"]]
-        );
+        let expected = [&["load", "decode", "store"][..], &["compute"]];
+        assert_eq!(rows, expected);
     }
 
     #[test]

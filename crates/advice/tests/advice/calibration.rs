@@ -169,14 +169,10 @@ fn undecided_sizes_are_measured_again_by_a_few_processes() {
     // As beside another program: both sides alike at one size.
     let undecided = |file: &mut serde_json::Value| {
         let point = &mut file["operations"][0]["places"][0]["points"][0];
-        for (field, value) in [
-            ("cpu_ns", 1e4),
-            ("gpu_ns", 1e4),
-            ("low", 0.8),
-            ("high", 1.25),
-        ] {
-            point[field] = value.into();
-        }
+        point["cpu_ns"] = 1e4.into();
+        point["gpu_ns"] = 1e4.into();
+        point["low"] = 0.8.into();
+        point["high"] = 1.25.into();
     };
     changed(folder.path(), undecided);
     let measured = Cell::new(0);

@@ -111,10 +111,8 @@ fn each_place_has_the_two_times_that_were_measured_for_it() {
     }
     let places = places.clone();
     let advice = Advice::new(thresholds).unwrap();
-    for (place, size) in places
-        .iter()
-        .flat_map(|place| [4, 128, 2048].map(|n| (place, n)))
-    {
+    let sizes = |place| [4, 128, 2048].map(|size| (place, size));
+    for (place, size) in places.iter().flat_map(sizes) {
         assert_eq!(Residency::named(place.data.name()), Some(place.data));
         let answer = advice.decide(&product(size).data(place.data));
         let estimate = answer.estimate.unwrap();
@@ -263,21 +261,15 @@ fn times_of_another_size_are_named() {
         (estimate.nearest, estimate.cpu_ns)
     };
     let (first, last) = (4f64.powi(3), 2048f64.powi(3));
+    let cold = product(3000).data(Residency::Ordinary).reuse(5).cold();
+    let shaped = Question::new("product", (3000u64, 3000, 3000));
     for (question, at, cpu_ns) in [
         (product(1), Some(4.0), first),
         (product(4), None, first),
         (product(2048), None, last),
         (product(1_000_000_000), Some(2048.0), last),
-        (
-            product(3000).data(Residency::Ordinary).reuse(5).cold(),
-            Some(2048.0),
-            5.0 * last,
-        ),
-        (
-            Question::new("product", (3000u64, 3000, 3000)),
-            Some(2048.0),
-            last,
-        ),
+        (cold, Some(2048.0), 5.0 * last),
+        (shaped, Some(2048.0), last),
     ] {
         let (named, ns) = nearest(question);
         assert_eq!(named, at, "{question:?}");
@@ -304,23 +296,15 @@ fn files_that_are_none_are_named() {
     assert!(matches!(newer, Error::Newer(2)), "{newer}");
     let parse = |thresholds: &Thresholds| Advice::parse(&serde_json::to_vec(thresholds).unwrap());
     assert!(parse(&thresholds()).is_ok());
-    let spoilt: [(fn(&mut Thresholds), _); 3] = [
-        (
-            |of| of.operations[1].name = "product".into(),
-            "is there twice",
-        ),
-        (
-            |of| of.operations[0].places[0].points[3].size = 1.0,
-            "do not ascend",
-        ),
-        (
-            |of| of.operations[0].places[0].points[3].high = 0.0,
-            "no measurement",
-        ),
-    ];
-    for (spoil, says) in spoilt {
-        let mut wrong = thresholds();
-        spoil(&mut wrong);
+    let [mut twice, mut descending, mut unmeasured] = [(); 3].map(|()| thresholds());
+    twice.operations[1].name = "product".into();
+    descending.operations[0].places[0].points[3].size = 1.0;
+    unmeasured.operations[0].places[0].points[3].high = 0.0;
+    for (wrong, says) in [
+        (twice, "is there twice"),
+        (descending, "do not ascend"),
+        (unmeasured, "no measurement"),
+    ] {
         let error = parse(&wrong).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }

@@ -147,19 +147,14 @@ fn a_measured_step_bounds_what_equal_samples_hide() {
 fn too_few_samples_have_their_remedy() {
     let mut quick = run(10.0, None);
     quick.results.get_mut(ID).unwrap().ns.truncate(4);
-    let row = rows(&[run(10.0, None)], &[quick], &Options::default())
-        .remove(0)
-        .0;
+    let (row, _) = rows(&[run(10.0, None)], &[quick], &Options::default()).remove(0);
     let remedy = "fewer than 5 samples; measure without `--quick`";
     assert_eq!(row.reason.as_deref(), Some(remedy));
 }
 
 #[test]
 fn pairs_with_equal_samples_count_where_each_process_wrote_its_own() {
-    let [base, new] = [
-        [run(10.0, None), run(10.1, None)],
-        [run(10.0, None), run(10.2, None)],
-    ];
+    let [base, new] = [10.1, 10.2].map(|second| [10.0, second].map(|ns| run(ns, None)));
     let reason = |on_one_machine| {
         let options = Options {
             on_one_machine,

@@ -109,10 +109,8 @@ fn measured_times_stand_beside_the_correction_and_the_ratio() {
     let compared = compare(&base, &new, &Options::default());
     assert_eq!(compared.rows.len(), 12);
     let slope = compared.slopes[&Clock::EventsGated];
-    assert!(
-        (slope.value - 1.2).abs() < 0.02 && slope.error < 0.05,
-        "{slope:?}"
-    );
+    assert!((slope.value - 1.2).abs() < 0.02, "{slope:?}");
+    assert!(slope.error < 0.05, "{slope:?}");
     for row in &compared.rows {
         let (before, after) = (row.base_ns.unwrap(), row.new_ns.unwrap());
         let (ratio, correction) = (row.judgement.unwrap().ratio, row.correction_ns.unwrap());

@@ -389,10 +389,8 @@ fn a_change_shared_by_the_class_gets_no_verdict() {
     assert_eq!(judged[1].verdict, Verdict::Faster);
     assert_eq!(judged[2].verdict, Verdict::Unsure);
     let [ratio, low, high] = judged[0].ratio();
-    assert!(
-        (ratio - 1.08).abs() < 0.002 && low < 1.05 && high < 1.085,
-        "{low} {high}"
-    );
+    assert!((ratio - 1.08).abs() < 0.002, "{ratio}");
+    assert!(low < 1.05 && high < 1.085, "{low} {high}");
     assert!(judged[3..].iter().all(|j| j.verdict == Verdict::Unsure));
     // By less than the threshold beyond what all did.
     let (judged, _) = compare(&GATED, 1, |i| if i == 0 { 1.035 } else { 1.03 });
@@ -430,11 +428,7 @@ fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
         for pairs in [1, 2, 8] {
             let cases = [case(&apart, &apart, pairs), case(&apart, &[1.0; 6], pairs)];
             for judged in judged(&cases, &[true; 2]).into_iter().flatten() {
-                assert_ne!(
-                    judged.verdict,
-                    Verdict::Same,
-                    "{far:e}, {pairs} pairs {judged:?}"
-                );
+                assert_ne!(judged.verdict, Verdict::Same, "{far:e}: {judged:?}");
                 let [ratio, low, high] = judged.ratio();
                 assert!(low <= ratio && ratio <= high);
             }

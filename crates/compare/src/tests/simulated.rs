@@ -261,13 +261,10 @@ impl<'m> Simulated<'m> {
         let mut random = Random::seeded(seed);
         let drift = |_: &f64| {
             let drift = machine.drift * (machine.unlike * random.normal()).exp();
-            let is_loaded = machine.is_loaded;
-            drift
-                / if is_loaded {
-                    (-random.uniform().ln()).sqrt()
-                } else {
-                    1.0
-                }
+            match machine.is_loaded {
+                true => drift / (-random.uniform().ln()).sqrt(),
+                false => drift,
+            }
         };
         let drifts = truths.iter().map(drift).collect();
         let class = Class {

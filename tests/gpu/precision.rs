@@ -1,14 +1,42 @@
-//! The kernels that round and split numbers, where they go wrong first. Needs a device and NVRTC.
+//! The kernels that round and split numbers, where they go wrong first. Needs a device, cuBLAS and NVRTC.
 
 use std::rc::Rc;
 
-use crossover_suite::device::Gpu;
+use crossover_suite::device::{Absence, Gpu};
+use crossover_suite::model::Format;
 use crossover_suite::timing::Launch;
 use crossover_suite::timing::cudarc::driver::DevicePtr;
-use crossover_suite::workload::matmul::precision::PRECISION;
+use crossover_suite::workload::matmul::Matmul;
+use crossover_suite::workload::matmul::precision::{PRECISION, product, split};
 use crossover_suite::workload::{Result, Value};
 
-use crate::device::{one_at_a_time, stream};
+use crate::device::{error_after, one_at_a_time, stream};
+
+/// At orders larger than in the tests of groups, the last with a run that is cut off.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_split_is_within_its_bound() -> Result<()> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    for n in [257, 2304] {
+        let problem = Rc::new(Matmul::new(n));
+        let mut routine = match split(&device, &problem, 2048) {
+            Ok(routine) => routine,
+            Err(error) => match error.downcast_ref() {
+                Some(absence @ Absence::DeviceLacks { .. }) => {
+                    println!("skipped: {absence}");
+                    return Ok(());
+                }
+                _ => return Err(error),
+            },
+        };
+        error_after(1, &device, &mut *routine, &format!("the split at {n}"))?;
+    }
+    let refused = product(&device, &Rc::new(Matmul::new(257)), Format::Fp8).err();
+    let refused = refused.map(|error| error.to_string());
+    assert!(refused.is_some_and(|error| error.contains("multiple of 16")));
+    Ok(())
+}
 
 /// The output of a kernel of the precision group for these values.
 fn rounded<T: Value>(device: &Rc<Gpu>, kernel: &str, values: &[f32]) -> Result<Vec<T>> {

@@ -65,18 +65,3 @@ wide! {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exponentials_are_right_within_two_ulp() {
-        for i in 0..=870_000 {
-            let x = -1e-4 * i as f32;
-            let expected = f64::from(x).exp();
-            let error = (f64::from(exp(x)) / expected - 1.0).abs();
-            assert!(error <= 4.0 * 2f64.powi(-24), "{x}: {error:e}");
-        }
-    }
-}

@@ -6,6 +6,7 @@ use ndarray::{Array2, linalg::general_mat_mul, s};
 
 use crossover_arithmetic::adamw::{Counter, Value};
 use crossover_arithmetic::direct::{multiply_by, takes};
+use crossover_arithmetic::exponential::exponentials;
 use crossover_arithmetic::limits::{BLOCK_BYTES, CHAINS};
 use crossover_arithmetic::{DoubleDouble, Isa, Wide};
 
@@ -47,6 +48,23 @@ fn a_counter_that_counts_is_one_that_starts_later() {
     let started = Counter::after(10).values();
     for (a, b) in counted.values().into_iter().zip(started) {
         assert!((a / b - 1.0).abs() < 1e-14 || a == b, "{a} {b}");
+    }
+}
+
+#[test]
+fn exponentials_are_right_within_two_ulp() {
+    let step = if cfg!(miri) { 1_000 } else { 1 };
+    for i in (0..=870_000).step_by(step) {
+        let x = -1e-4 * i as f32;
+        // e^x of the largest of a row is 1.
+        let mut row = [x; 16];
+        row[0] = 0.0;
+        let (largest, sum) = exponentials(&mut row, 1.0);
+        let expected = f64::from(x).exp();
+        let error = (f64::from(row[1]) / expected - 1.0).abs();
+        assert!(error <= 4.0 * 2f64.powi(-24), "{x}: {error:e}");
+        let sum_error = (f64::from(sum) / (1.0 + 15.0 * expected) - 1.0).abs();
+        assert!(largest == 0.0 && row[0] == 1.0 && sum_error < 1e-6);
     }
 }
 

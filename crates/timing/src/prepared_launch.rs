@@ -152,3 +152,20 @@ pub(crate) fn synchronize_context(context: &CudaContext) -> Result<(), CudaError
     result::ctx::synchronize().called("cuCtxSynchronize")?;
     context.check_err().called("cuCtxSynchronize")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_where_their_addresses_say() {
+        let mut arguments = KernelArguments::default();
+        (0..100u64).for_each(|value| arguments.push(value));
+        let moved = arguments;
+        let read = |pointer: &*mut c_void| {
+            // SAFETY: the address of a value of this type, which `moved` owns.
+            unsafe { pointer.cast::<u64>().read() }
+        };
+        assert!(moved.pointers.iter().map(read).eq(0..100));
+    }
+}

@@ -68,3 +68,16 @@ pub(crate) fn in_version<W: Workload>(size: u64, version: u64) -> W {
     let _before = Restored(VERSION.replace(version));
     W::new(size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::reduction::Sum;
+
+    #[test]
+    fn the_inputs_after_other_ones_are_the_usual_ones() {
+        let usual = uniform(7, 4, 0.0..1.0);
+        in_version::<Sum>(64, 1);
+        assert_eq!(uniform(7, 4, 0.0..1.0), usual);
+    }
+}

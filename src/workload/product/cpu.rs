@@ -224,6 +224,9 @@ mod tests {
             assert!(of_order(n, 16).contains(&over(few)), "{n}");
             assert!(!of_order(2048, 16).contains(&over(few)) || n == 2048, "{n}");
         }
+        if Library::for_product::<f32>(1, true).contains(&Library::Direct) {
+            assert!(of_order(64, 16).contains(&CpuPlan::OneThread(Library::Direct)));
+        }
         // The blocks of the row `rayon`.
         assert!(of_order(2048, 16).contains(&CpuPlan::row_blocks(16)));
         assert_eq!(

@@ -282,7 +282,7 @@ static OTHER: [usize; 9] = [2; 9];
         let are_moved = constants > 2;
         assert_eq!(are_moved, linker != "-fuse-ld=bfd", "{linker}: {constants}");
     }
-    const WORK: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i + 1)); done";
+    const WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
     let failed = "it cannot be linked again: the linker failed (exit status: 3)";
     let other_linker = "rustc did not start its linker through `ab`";
     let chosen = "the project chooses the order, with -Wl,-Ttext=0x40000";

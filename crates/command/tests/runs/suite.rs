@@ -207,6 +207,8 @@ pub(crate) fn a_saved_baseline_compares_with_a_later_one() {
     for name in ["before", "after"] {
         let line = format!("--bench sound/cpu/fill/(4|8)$ --save-baseline {name}");
         suite.run(&line, 0, "");
+        let sidecar = format!("sound/cpu_fill/4/{name}/crossover.json");
+        assert!(suite.root.join(sidecar).exists());
     }
     let mut compare = suite.crossover("compare before after --json --fail-on none");
     let output = compare.output().unwrap();

@@ -13,7 +13,7 @@ use crossover_words::sidecar::{EMPTY_KERNEL, LAUNCH_PROBE, LONG_LAUNCHES};
 use serde_json::Value;
 
 use crate::stand_in::{
-    CHILDREN_FAIL, FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, samples,
+    CHILDREN_FAIL, FAULTS, LOG, SMALL_H200, StandIn, TWO, expect, read_json, said, samples,
 };
 
 /// A run on two devices: what is in the files of its rows, the answers of processes of their own, the page,
@@ -233,11 +233,24 @@ pub(crate) fn absences() {
 /// each launch take longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
 /// take longest.
 pub(crate) fn streams() {
+    streams_of("quick", "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/", &[0]);
+}
+
+/// Of all rows with the size set `default`, whose larger sizes take a minute. Some need more memory than there is.
+pub(crate) fn streams_at_length() {
+    streams_of("default", "^([^c]|c[^o]).*/gpu/", &[0, 1]);
+}
+
+fn streams_of(size_set: &str, rows: &str, codes: &[i32]) {
     let stand_in = StandIn::default();
     let mut command = stand_in.command("bench", SMALL_H200);
     command.env(LOG, stand_in.log());
-    let rows = "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/";
-    let said = expect(command.args(["--test", rows]), 0);
+    command.env("CROSSOVER_SIZES", size_set);
+    let output = command.args(["--test", rows]).output();
+    let output = output.expect("this executable runs");
+    let said = said(&output);
+    let code = output.status.code().expect("an end");
+    assert!(codes.contains(&code), "{said}");
     let log = fs::read_to_string(stand_in.log()).expect("it was written");
     let work = |line: &&str| line.starts_with("launch ") || line.starts_with("set ");
     let streams = log.lines().filter(work);

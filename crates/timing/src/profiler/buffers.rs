@@ -60,3 +60,27 @@ pub(super) unsafe extern "C" fn complete(
     let mut filled = FILLED.lock().unwrap_or_else(PoisonError::into_inner);
     filled.push(Filled { words, valid });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_goes_out_and_comes_back() {
+        let (mut buffer, mut size, mut most) = (std::ptr::null_mut(), 0, 7);
+        // SAFETY: the three addresses are those of variables.
+        unsafe { request(&mut buffer, &mut size, &mut most) };
+        assert_eq!((size, most), (BYTES, 0));
+        assert_eq!(buffer.align_offset(8), 0);
+        // SAFETY: `request` made it, of this size.
+        unsafe { buffer.write(9) };
+        // SAFETY: as above, and it is handed back once.
+        unsafe { complete(std::ptr::null_mut(), 0, buffer, size, 40) };
+        // SAFETY: there is no buffer.
+        unsafe { complete(std::ptr::null_mut(), 0, std::ptr::null_mut(), 0, 0) };
+        let filled = take();
+        assert_eq!(filled.len(), 1);
+        assert_eq!((filled[0].valid, filled[0].words[0]), (40, 9));
+        assert!(take().is_empty());
+    }
+}

@@ -37,9 +37,3 @@ pub(crate) fn error_after(
     assert!(verified.passed(), "{what}: {verified:?}");
     Ok(verified.error)
 }
-
-/// The upper median.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}

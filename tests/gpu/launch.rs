@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
+use crossover_results::statistics::median::median;
 use crossover_suite::device::Gpu;
 use crossover_suite::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover_suite::workload::RoutineError;
@@ -15,7 +16,7 @@ use cudarc::cublas::sys::{cublasOperation_t::CUBLAS_OP_N, cublasSgemm_v2};
 use cudarc::driver::sys::{CUevent_flags, cuEventRecord, cuLaunchKernel};
 use cudarc::driver::{CudaEvent, DevicePtr};
 
-use crate::device::{median, one_at_a_time, stream};
+use crate::device::{one_at_a_time, stream};
 
 type Outcome<T = ()> = Result<T, RoutineError>;
 
@@ -84,7 +85,7 @@ fn compare(
             ours.push(suite()?);
         }
     }
-    let (ours, theirs) = (median(ours), median(theirs));
+    let [ours, theirs] = [ours, theirs].map(|times| median(times).expect("some"));
     let ratio = ours / theirs;
     println!("{what}: {ours:.1} ns, raw loop {theirs:.1} ns, ratio {ratio:.4}");
     Ok(ratio)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crossover_machine::{Monitor, monitor::Watch};
 use crossover_results::analysis::peak::flop_per_clock;
+use crossover_results::statistics::median::median;
 use crossover_suite::device::Gpu;
 use crossover_suite::limits::fma_rate;
 use crossover_suite::model::Format;
 use crossover_suite::timing::{CudaTime, GateMode};
 use crossover_suite::workload::RoutineError;
 
-use crate::device::{median, one_at_a_time, stream};
+use crate::device::{one_at_a_time, stream};
 
 /// Measurements of some 30 ms each: several readings of the clock.
 const ROUNDS: usize = 40;
@@ -40,8 +41,8 @@ fn multiply_adds_in_registers_reach_the_peak_of_the_table() -> Result<(), Routin
     }
     let telemetry = watch.finish();
     let clocks = telemetry.sm_clock_mhz.into_iter().flatten();
-    let clock = median(clocks.map(f64::from).collect());
-    let rate = median(rates);
+    let clock = median(clocks.map(f64::from)).expect("some");
+    let rate = median(rates).expect("some");
     let peak = f64::from(gpu.properties().multiprocessors) * per_clock * clock * 1e6;
     println!(
         "{:.2} TFLOP/s of {:.2} at {clock} MHz: {:.4}",

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossover_machine::{Monitor, monitor::Watch};
+use crossover_results::statistics::median::median;
 use crossover_suite::device::Gpu;
 use crossover_suite::timing::{Clock, CudaTime, GateMode};
 use crossover_suite::workload::timing_methods::{Spin, spin};
 use crossover_suite::workload::{Routine, RoutineError, Workload};
 
-use crate::device::{median, one_at_a_time, stream};
+use crate::device::{one_at_a_time, stream};
 
 /// Rounds; each measures each state once.
 const ROUNDS: usize = 15;
@@ -83,7 +84,7 @@ fn compare(
             }
         }
     }
-    let [watched, unwatched, again] = states.map(median);
+    let [watched, unwatched, again] = states.map(|times| median(times).expect("some"));
     println!(
         "spin {nanoseconds} ns, {clock}: watched {watched:.2} ns, not {unwatched:.2} and {again:.2} ns; \
          watched / not {:.5}, not / not {:.5}",

@@ -21,20 +21,16 @@ fn the_split_is_within_its_bound() -> Result<()> {
     for n in [257, 2304] {
         let problem = Rc::new(Matmul::new(n));
         let mut routine = match split(&device, &problem, 2048) {
-            Ok(routine) => routine,
-            Err(error) => match error.downcast_ref() {
-                Some(absence @ Absence::DeviceLacks { .. }) => {
-                    println!("skipped: {absence}");
-                    return Ok(());
-                }
-                _ => return Err(error),
-            },
+            Err(error) if matches!(error.downcast_ref(), Some(Absence::DeviceLacks { .. })) => {
+                println!("skipped: {error}");
+                return Ok(());
+            }
+            made => made?,
         };
         error_after(1, &device, &mut *routine, &format!("the split at {n}"))?;
     }
-    let refused = product(&device, &Rc::new(Matmul::new(257)), Format::Fp8).err();
-    let refused = refused.map(|error| error.to_string());
-    assert!(refused.is_some_and(|error| error.contains("multiple of 16")));
+    let refused = product(&device, &Rc::new(Matmul::new(257)), Format::Fp8);
+    assert!(refused.is_err_and(|error| error.to_string().contains("multiple of 16")));
     Ok(())
 }
 

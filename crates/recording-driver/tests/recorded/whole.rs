@@ -246,8 +246,7 @@ fn streams_of(size_set: &str, rows: &str, codes: &[i32]) {
     let mut command = stand_in.command("bench", SMALL_H200);
     command.env(LOG, stand_in.log());
     command.env("CROSSOVER_SIZES", size_set);
-    let output = command.args(["--test", rows]).output();
-    let output = output.expect("this executable runs");
+    let output = command.args(["--test", rows]).output().expect("it runs");
     let said = said(&output);
     let code = output.status.code().expect("an end");
     assert!(codes.contains(&code), "{said}");

@@ -229,6 +229,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_step_of_all_benchmarks_is_suspected_of_each() {
+        let times = |at: usize| {
+            let run = |run: usize| {
+                let differs = 1e-3 * ((7 * at + (at + 3) * run) % 11) as f64;
+                Some((100.0 + differs) * if run < 7 { 1.0 } else { 1.5 })
+            };
+            (format!("f/{at}"), (0..10).map(run).collect())
+        };
+        let runs = (0..10).map(|run| run.to_string()).collect();
+        let rows = (0..12).map(times).collect();
+        let history = History::new(String::new(), runs, Vec::new(), rows);
+        let note = history.notes.last().unwrap();
+        assert!(note.starts_with("all benchmarks together: "), "{note}");
+        let suspected = history.suspected(FailOn::default());
+        let (ids, fails) = &suspected[&(6, 7)];
+        assert!(ids.len() == 12 && *fails, "{suspected:?}");
+    }
+
+    #[test]
     fn a_drawing_has_each_time_within_its_band_and_each_change_between_its_runs() {
         let change = |is_slope| Change {
             between: (0, 2),

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         faults::cut_short::an_interrupt_at_any_moment,
         faults::turns::messages_have_the_same_form_in_each_version,
         faults::turns::choices_are_said_and_taken,
+        faults::turns::nothing_to_run_is_no_error,
         faults::turns::two_sides_take_turns_without_what_failed,
         faults::turns::one_side_fails,
         faults::turns::an_interrupt_between_turns,

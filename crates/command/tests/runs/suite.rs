@@ -118,6 +118,8 @@ pub(crate) fn an_unsteady_benchmark_is_measured_again() {
             let runs = runs.map(|runs| runs.parse::<u32>().unwrap());
             // One run more verifies the first result, and one the second.
             assert_eq!(runs.sum::<u32>(), Moody::OF_BOTH + 2, "{output}");
+            let base = suite.sidecar(&result.replace("/new", "/base"));
+            assert_eq!(base, suite.sidecar(result));
         }
         let samples = read(&suite.root.join(settled).join("sample.json"));
         let times = samples["times"].as_array().expect("a list");

@@ -139,6 +139,9 @@ fn each_group_names_what_was_left_out_of_it() {
     let dir = folder();
     let mut results = measured(&["matmul", "nested_sine"]);
     benchmark(&mut results, "matmul/gpu/tiled/64").unsteady = Some("it has two modes".into());
+    written(results.clone(), dir.path());
+    let index = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    assert!(!index.contains("Not reached"));
     // It was killed.
     let run = newest(&mut results);
     run.finished = None;

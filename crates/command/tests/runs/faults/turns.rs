@@ -1,6 +1,6 @@
 //! Two processes that take turns, what goes wrong with one of them, and one that this process drives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crossover_protocol::child::Child;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TURNS, TurnMessage, TurnReply};
-use crossover_suite::model::Sidecar;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -162,9 +161,8 @@ pub(crate) fn messages_have_the_same_form_in_each_version() {
     assert_eq!(serde_json::to_string(&reply).unwrap(), line);
 }
 
-/// A result of a run that is driven as `crossover ab` drives its sides, and the choices of the run, which must end
-/// without an error.
-fn driven(instructions: &Instructions) -> (Sidecar, BTreeMap<String, String>) {
+/// A run that is driven as `crossover ab` drives its sides, and its choices. It must end without an error.
+fn driven(instructions: &Instructions) -> (Suite, BTreeMap<String, String>) {
     const LIMIT: Duration = Duration::from_secs(300);
     let suite = Suite::new();
     let log = suite.path("output");
@@ -187,14 +185,24 @@ fn driven(instructions: &Instructions) -> (Sidecar, BTreeMap<String, String>) {
     let status = child.ends_within(LIMIT).unwrap();
     let log_text = fs::read_to_string(log).unwrap();
     assert!(status.is_some_and(|status| status.success()), "{log_text}");
-    (suite.sidecar("choice/cpu_best/4/new"), choices)
+    (suite, choices)
+}
+
+/// A side has several bench targets, and a later pair may need benchmarks of one.
+pub(crate) fn nothing_to_run_is_no_error() {
+    let nothing = Instructions {
+        only: Some(BTreeSet::new()),
+        ..Instructions::default()
+    };
+    assert!(!driven(&nothing).0.root.join("runs").exists());
 }
 
 pub(crate) fn choices_are_said_and_taken() {
-    let (result, first) = driven(&Instructions::default());
+    let result = |suite: &Suite| suite.sidecar("choice/cpu_best/4/new");
+    let (suite, first) = driven(&Instructions::default());
     let (choice, chosen) = first.first_key_value().unwrap();
     assert_eq!(first.len(), 1, "{first:?}");
-    assert!(result.notes[0].starts_with(chosen), "{chosen}");
+    assert!(result(&suite).notes[0].starts_with(chosen), "{chosen}");
 
     let told = |chosen: &str| {
         let choices = [(&**choice, chosen), ("not asked for here", "which")];
@@ -207,7 +215,8 @@ pub(crate) fn choices_are_said_and_taken() {
     };
     // Each of these is taken, whichever is the fastest.
     for other in ["three nested loops", "gemm"] {
-        let (result, taken) = told(other);
+        let (suite, taken) = told(other);
+        let result = result(&suite);
         assert!(result.notes[0].starts_with(other), "{:?}", result.notes);
         assert_eq!(taken, [(choice.clone(), other.to_owned())].into());
         // The result names the routines that it was chosen from.

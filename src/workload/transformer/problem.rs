@@ -208,9 +208,9 @@ const BOUND: f64 = 10.0;
 /// - In BF16 a logit is rounded once more, by up to e / 2 of itself: at 4.9 root mean squares
 ///   2.4 e, so 5 e to 7 e in all.
 ///
-/// A network on the CPU with rounded weights and logits (`tests.rs`) shows 4.3 to 4.7 e in BF16 (batches 1 to 9). Rounded
-/// activations come on top: an H200 shows 5.8 e, and 1.0 e in f32. The bound leaves half as much again, and weights
-/// cut off to TF32 exceed that of f32.
+/// A network on the CPU with rounded weights and logits (`tests.rs`) shows 4.3 to 4.7 e in BF16 (batches 1 to 9).
+/// Rounded activations come on top: an H200 shows 5.8 e, and 1.0 e in f32. The bound leaves half as much again, and
+/// weights cut off to TF32 exceed that of f32.
 pub(super) fn verified(problem: &Inference, format: Format, logits: &[f32]) -> Verified {
     const LEN: usize = SEQUENCE * VOCABULARY;
     assert_eq!(logits.len(), problem.batch * LEN, "logits of a batch");

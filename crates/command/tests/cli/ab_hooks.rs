@@ -7,9 +7,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use crate::printed::{ended, ends, expect, holds, lacks, text, with_line};
-use crate::repositories::{
-    ONE_PAIR, Place, alone, commit, executable, git, git_line, harness, repository,
-};
+use crate::repositories::{ONE_PAIR, Place, alone, commit, executable, git, git_line, repository};
 
 /// An event during the first build of a comparison, and the exit code of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +38,7 @@ impl House {
         place.git("worktree add --quiet --detach ../third");
         let third = place.path("third");
         git_line(&third, "worktree add --quiet --detach ../linked");
-        harness(
-            &place.path("bench/run"),
-            &place.path("log"),
-            &[("sum", 20.0)],
-            "",
-        );
+        place.harness("bench/run", &[("sum", 20.0)], "");
         place.write("made/seen", "");
         this.cargo(fate.0);
         this.hooks();
@@ -237,8 +230,7 @@ pub(crate) fn a_repository_of_another_user_needs_the_users_consent() {
     assert_eq!(error.lines().count(), 1, "{error}");
     // Settings of one call, as `git -c` hands them on.
     let consent = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=*";
-    let mut ab = house.ab(&top, &format!("{foreign} {consent}"));
-    expect(&mut ab, 0, "");
+    expect(&mut house.ab(&top, &format!("{foreign} {consent}")), 0, "");
 }
 
 pub(crate) fn submodules_are_compared_too() {
@@ -373,8 +365,7 @@ pub(crate) fn repositories_of_all_kinds_are_compared() {
     house.0.write("sha256/.gitignore", "target*\n");
     commit(&sha256, "first");
     assert!(house.seen(&sha256).starts_with("committed | | first | \n"));
-    let work_tree = "must be run in a work tree";
-    expect(&mut house.ab(&bare, ""), 2, work_tree);
+    expect(&mut house.ab(&bare, ""), 2, "must be run in a work tree");
 }
 
 /// A build in a hook of another repository must not be stamped with that one's commit, and none

@@ -12,7 +12,7 @@ use crate::command::{self, without_settings};
 use crate::compare::{compared, row, verdict};
 use crate::printed::{ended, expect, holds, lacks, table, with_line};
 use crate::repositories::{
-    BOTH, ONE_PAIR, Place, alone, builds, commit, executable, git_line, harness, starts,
+    BOTH, ONE_PAIR, Place, alone, builds, commit, executable, git_line, starts,
 };
 
 /// An executable does not know an option, prints more than its benchmarks, and has two whose results
@@ -30,10 +30,9 @@ pub(crate) fn an_executable_is_asked_for_what_it_knows() {
     }
     let json = place.compared(ONE_PAIR, 0);
     assert_eq!(json["benchmarks"].as_array().unwrap().len(), 2, "{json:#}");
-    assert!(
-        both.iter()
-            .all(|(id, _)| row(&json, id)["ratio"].is_number())
-    );
+    for (id, _) in both {
+        assert!(row(&json, id)["ratio"].is_number(), "{json:#}");
+    }
     holds(&json["warnings"].to_string(), "such as `loading corpus`");
     // One of them prints another unit than time.
     let classes = json["classes"].as_array().unwrap().iter();
@@ -174,8 +173,8 @@ impl Workspace {
 
     /// The executables that the bench targets of a package start.
     fn plant(&self, package: &str, benchmarks: &[(&str, f64)]) {
-        let run = self.0.top.join(package).join("harness/run");
-        harness(&run, &self.0.path("log"), benchmarks, "");
+        let run = format!("top/{package}/harness/run");
+        self.0.harness(&run, benchmarks, "");
     }
 
     fn compared(&self, options: &str, code: i32) -> Value {
@@ -210,9 +209,8 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
     fs::remove_dir_all(&place.top).unwrap();
     workspace.0.top = workspace.0.path("");
     let compared = |sides: &str, code: i32| {
-        let mut ab = workspace
-            .0
-            .ab(&format!("{sides} --json --pairs 4 --budget 0"));
+        let line = format!("{sides} --json --pairs 4 --budget 0");
+        let mut ab = workspace.0.ab(&line);
         compared(&ab.env("PATH", "/usr/bin:/bin").output().unwrap(), code)
     };
     let json = compared("old fresh", 1);
@@ -290,6 +288,7 @@ fn run_action(
     let output = alone(without_settings(&mut Command::new(action)))
         .current_dir(place.path(folder))
         .env("CROSSOVER", command)
+        .env("PATH", place.search_path())
         .env("RUNNER_TEMP", place.path("tmp"))
         .env("TMPDIR", place.path("tmp"))
         .env("GITHUB_STEP_SUMMARY", place.path("summary"))
@@ -313,13 +312,11 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     place.commit("file", "slower\n");
     place.commit("README.md", "one\n");
     place.git("clone --quiet --bare . ../bare");
-    let path = place.search_path();
     let run = |base: &str, fail_on: &str, code: i32| {
         let set = [
             ("AB_BASE", base),
             ("AB_FAIL_ON", fail_on),
             ("AB_ARGUMENTS", "--budget\n0\n\n--pairs\n4"),
-            ("PATH", &*path),
         ];
         let crossover = Path::new(env!("CARGO_BIN_EXE_crossover"));
         run_action(&place, "bare", crossover, &set, code)
@@ -342,26 +339,21 @@ pub(crate) fn the_action_leaves_a_summary_a_comment_and_a_folder() {
     assert!(Path::new(&third["results"]).join("compare.json").exists());
 }
 
-/// A branch left `main` at its third commit; then `main` got another one, and both were merged. No clone
+/// A branch left `main` at its third commit, `start`; then `main` got another one, and both were merged. No clone
 /// loses commits or gains branches.
 pub(crate) fn the_action_compares_what_its_event_changed() {
     let place = Place::project(&[], "");
-    let committed = |name: &str| {
-        place.commit(name, "new\n");
-        place.git("rev-parse HEAD").trim().to_owned()
-    };
     place.git("branch --quiet -M main");
     place.git("config uploadpack.allowAnySHA1InWant true");
-    committed("second");
-    let start = committed("third");
-    place.git("branch --quiet release");
+    place.commit("second", "new\n");
+    place.commit("third", "new\n");
+    place.git("branch --quiet start");
     place.git("switch --quiet -c branch");
-    let branch = committed("of-branch");
+    place.commit("of-branch", "new\n");
     place.git("switch --quiet main");
-    let main = committed("of-main");
+    place.commit("of-main", "new\n");
     place.git("switch --quiet -c merge");
     place.git("merge --quiet --no-edit branch");
-    let merge = place.git("rev-parse HEAD").trim().to_owned();
     let url = format!("file://{}", place.top.display());
     for clone in [
         "merge --depth=1 URL ../merged",
@@ -374,7 +366,7 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         place.git(&format!("clone --quiet --branch {clone}"));
     }
     place.git("switch --quiet -c later main");
-    let later = committed("later");
+    place.commit("later", "new\n");
     // Logs the commits that it is given.
     let log = place.path("log");
     let logs = format!(
@@ -382,15 +374,10 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         log.display()
     );
     executable(&place.path("crossover"), &logs);
-    let zeros = "0".repeat(40);
     let commit = |name: &str| match name {
-        "start" => &start,
-        "branch" => &branch,
-        "main" => &main,
-        "merge" => &merge,
-        "later" => &later,
-        "zeros" => &zeros,
-        other => panic!("{other}"),
+        "" => String::new(),
+        "zeros" => "0".repeat(40),
+        branch => place.git(&format!("rev-parse {branch}")).trim().to_owned(),
     };
     // The clone, the base and the head of the event, the named base, and what is compared. The event may know an
     // older commit of the base; branches may have no local one; zeros are a new branch, in a clone with or without
@@ -402,7 +389,7 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         shallow | main  | branch |             | main branch
         whole   | start |        |             | start branch
         shallow | start |        | origin/main | main branch
-        deeper  |       |        | release     | start branch
+        deeper  |       |        | start       | start branch
         whole   |       |        | later       | later branch
         whole   | zeros |        |             | start branch
         shallow | zeros |        |             | main branch
@@ -410,11 +397,10 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
         base    | main  | branch |             | error: base and head are the same commit: name the new code in the input `head`
         ",
     ) {
-        let [event_base, event_head] =
-            [event_base, event_head].map(|name| if name.is_empty() { "" } else { commit(name) });
+        let [event_base, event_head] = [event_base, event_head].map(commit);
         let set = [
-            ("AB_EVENT_BASE", event_base),
-            ("AB_EVENT_HEAD", event_head),
+            ("AB_EVENT_BASE", &*event_base),
+            ("AB_EVENT_HEAD", &event_head),
             ("AB_BASE", named),
             ("AB_DEFAULT_BRANCH", "main"),
         ];
@@ -433,7 +419,7 @@ pub(crate) fn the_action_compares_what_its_event_changed() {
             continue;
         }
         // Behind them nothing: the defaults are those of the command.
-        let sides = sides.split(' ').map(|name| commit(name).clone() + "\n");
+        let sides = sides.split(' ').map(|name| commit(name) + "\n");
         let sides = sides.collect::<String>() + "\n";
         assert_eq!(place.take("log"), sides, "{clone} {named}");
     }
@@ -445,12 +431,10 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
     let cargo = "while [ \"$1\" != --root ]; do shift; done; mkdir -p \"$2/bin\"
         echo \"echo compiled in $PWD with [$RUSTFLAGS]\" > \"$2/bin/crossover\"; chmod +x \"$2/bin/crossover\"";
     executable(&place.path("bin/cargo"), cargo);
-    let path = place.search_path();
     let run = || {
         let set = [
             ("AB_BASE", "HEAD"),
             ("AB_ARGUMENTS", "--run-equal"),
-            ("PATH", &*path),
             ("RUSTFLAGS", "-D warnings"),
         ];
         let outputs = run_action(&place, "top", Path::new(""), &set, 0);
@@ -466,7 +450,6 @@ pub(crate) fn the_action_compiles_the_command_once_and_for_itself() {
 /// With stand-ins for cargo and the command that log their arguments.
 pub(crate) fn the_action_keeps_results_and_shows_their_history() {
     let place = Place::project(&[], "");
-    let path = place.search_path();
     let all = "bench -p one\nkeep h\nhistory h --confirm --markdown\n";
     for (bench, found, code, calls, comment) in [
         (0, 0, 0, all, "shown"),
@@ -479,11 +462,7 @@ pub(crate) fn the_action_keeps_results_and_shows_their_history() {
         let page = "mkdir -p ${6%/*}; touch $6; echo shown";
         let command = format!("{logs}; [ $1 = keep ] || {{ {page}; exit {found}; }}");
         executable(&place.path("crossover"), &command);
-        let set = [
-            ("AB_HISTORY", "h"),
-            ("AB_ARGUMENTS", "-p\none"),
-            ("PATH", &*path),
-        ];
+        let set = [("AB_HISTORY", "h"), ("AB_ARGUMENTS", "-p\none")];
         let outputs = run_action(&place, "top", &place.path("crossover"), &set, code);
         assert_eq!(place.take("calls"), calls);
         holds(&fs::read_to_string(&outputs["comment"]).unwrap(), comment);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::compare::{compared, verdict};
 use crate::printed::{expect, holds, text, with_line};
-use crate::repositories::{BOTH, ONE_PAIR, Place, commit, executable, harness, starts};
+use crate::repositories::{BOTH, ONE_PAIR, Place, commit, executable, starts};
 
 /// A repository of one package in `around/top`, whose bench target has a factor of its times compiled in.
 struct Package(Place);
@@ -25,7 +25,7 @@ impl Package {
         place.write("around/top/.gitignore", "Cargo.lock\ntarget*\n");
         let body =
             r#"ns=$(awk "BEGIN { print $ns * $FACTOR }"); echo "$ADDED $PLACE $SIDE" >> $log"#;
-        harness(&place.path("run"), &place.path("log"), &BOTH[..1], body);
+        place.harness("run", &BOTH[..1], body);
         let this = Self(place);
         this.factor("\"1\"");
         this.0.git("init --quiet");
@@ -86,8 +86,7 @@ pub(crate) fn sides_never_share_an_executable_whatever_folder_the_settings_name(
     slower("", false);
     // A relative one that both sides have.
     package.write("top/.gitignore", "Cargo.lock\ntarget*\nbuilt\n");
-    let settings = "[build]\nbuild-dir = \"built\"\n";
-    package.write("top/.cargo/config.toml", settings);
+    package.write("top/.cargo/config.toml", "[build]\nbuild-dir = \"built\"\n");
     package.commit();
     slower("HEAD~1 HEAD", false);
 }
@@ -200,9 +199,8 @@ pub(crate) fn settings_and_files_that_cannot_apply_are_named() {
     package.0.ends(ONE_PAIR, 2, says);
     package.write("top/src/lib.rs", "");
     package.factor("\"3\"");
-    package
-        .0
-        .write("elsewhere/.cargo/config.toml", "[env]\nA = \"b\"\n");
+    let settings = "[env]\nA = \"b\"\n";
+    package.0.write("elsewhere/.cargo/config.toml", settings);
     package.0.write("elsewhere/tmp/file", "");
     let mut ab = package.0.ab(ONE_PAIR);
     let output = ab.env("TMPDIR", package.0.path("elsewhere/tmp")).output();

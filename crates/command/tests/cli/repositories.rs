@@ -39,29 +39,72 @@ impl Place {
         Self { dir, top, sides }
     }
 
-    /// The bundles `old` and `fresh`; see [`harness`]. What `old` prints and leaves must not matter.
+    /// The bundles `old` and `fresh`; see [`Self::harness`]. What `old` prints and leaves must not matter.
     pub(crate) fn bundles(old: &[(&str, f64)], fresh: &[(&str, f64)], body_of_fresh: &str) -> Self {
         let mut this = Self::new("");
         this.sides = "old fresh";
         let noise = "echo noise on standard output; echo more >&2";
-        harness(&this.path("old/run"), &this.path("log"), old, noise);
-        harness(
-            &this.path("fresh/run"),
-            &this.path("log"),
-            fresh,
-            body_of_fresh,
-        );
+        this.harness("old/run", old, noise);
+        this.harness("fresh/run", fresh, body_of_fresh);
         this
     }
 
     /// A repository with one commit of `file`, which a stand-in for cargo builds to benchmarks in shell; see
-    /// [`harness`].
+    /// [`Self::harness`].
     pub(crate) fn project(benchmarks: &[(&str, f64)], body: &str) -> Self {
         let this = Self::new("top");
         repository(&this.top);
-        harness(&this.path("bench/run"), &this.path("log"), benchmarks, body);
+        this.harness("bench/run", benchmarks, body);
         this.cargo("", "");
         this
+    }
+
+    /// A bench executable as Criterion has them, in shell: it lists and runs `benchmarks`, each a name
+    /// and its time in nanoseconds, and logs what it runs behind the name of its folder. `body` comes
+    /// before a result; it knows the benchmark as `$id` and the log as `$log`.
+    pub(crate) fn harness(&self, name: &str, benchmarks: &[(&str, f64)], body: &str) {
+        let cases: String = benchmarks
+            .iter()
+            .map(|(id, ns)| format!("'{id}') ns={ns};;\n"))
+            .collect();
+        let ids = benchmarks.iter().map(|(id, _)| format!("'{id}'"));
+        executable(
+            &self.path(name),
+            &format!(
+                r#"log={log} filter=. list=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    bench|--bench|--noplot) ;;
+    --list) list=1;;
+    --nresamples|--sample-size|--warm-up-time|--measurement-time) shift;;
+    -*) echo "error: unexpected argument '$1' found" >&2; exit 2;;
+    *) filter=$1;;
+  esac
+  shift
+done
+for id in {ids}; do
+  [ "$filter" = . ] || echo "$id" | grep -Eq -- "$filter" || continue
+  if [ "$list" ]; then echo "$id: benchmark"; continue; fi
+  case $id in
+{cases}  esac
+  folder=${{0%/*}}
+  echo "${{folder##*/}} $id" >> $log
+{body}
+  name=$id
+  case $id in *[:?]*) name=$(echo "$id" | tr ':?' '__');; esac
+  dir=$CRITERION_HOME/$name/new
+  mkdir -p "$dir"
+  printf '{{"group_id":"%s","function_id":null,"value_str":null}}' "$id" > "$dir/benchmark.json"
+  awk -v ns="$ns" -v seed="$$" 'BEGIN {{
+    srand(seed); process = 1 + 0.002 * (rand() - 0.5)
+    for (i = 0; i < 10; i++) {{ n = n "," 10; t = t "," 10 * ns * process * (1 + 0.002 * (rand() - 0.5)) }}
+    printf "{{\"iters\":[%s],\"times\":[%s]}}", substr(n, 2), substr(t, 2)
+  }}' > "$dir/sample.json"
+done"#,
+                ids = Vec::from_iter(ids).join(" "),
+                log = self.path("log").display(),
+            ),
+        );
     }
 
     /// A stand-in for cargo in a workspace without packages. It builds the benchmarks of the project, with
@@ -241,54 +284,6 @@ pub(crate) fn repository(dir: &Path) {
     fs::write(dir.join("file"), "committed\n").unwrap();
     git_line(dir, "init --quiet");
     commit(dir, "first");
-}
-
-/// A bench executable as Criterion has them, in shell: it lists and runs `benchmarks`, each a name
-/// and its time in nanoseconds, and logs what it runs behind the name of its folder. `body` comes
-/// before a result; it knows the benchmark as `$id` and the log as `$log`.
-pub(crate) fn harness(path: &Path, log: &Path, benchmarks: &[(&str, f64)], body: &str) {
-    let cases: String = benchmarks
-        .iter()
-        .map(|(id, ns)| format!("'{id}') ns={ns};;\n"))
-        .collect();
-    let ids = benchmarks.iter().map(|(id, _)| format!("'{id}'"));
-    executable(
-        path,
-        &format!(
-            r#"log={log} filter=. list=
-while [ $# -gt 0 ]; do
-  case "$1" in
-    bench|--bench|--noplot) ;;
-    --list) list=1;;
-    --nresamples|--sample-size|--warm-up-time|--measurement-time) shift;;
-    -*) echo "error: unexpected argument '$1' found" >&2; exit 2;;
-    *) filter=$1;;
-  esac
-  shift
-done
-for id in {ids}; do
-  [ "$filter" = . ] || echo "$id" | grep -Eq -- "$filter" || continue
-  if [ "$list" ]; then echo "$id: benchmark"; continue; fi
-  case $id in
-{cases}  esac
-  folder=${{0%/*}}
-  echo "${{folder##*/}} $id" >> $log
-{body}
-  name=$id
-  case $id in *[:?]*) name=$(echo "$id" | tr ':?' '__');; esac
-  dir=$CRITERION_HOME/$name/new
-  mkdir -p "$dir"
-  printf '{{"group_id":"%s","function_id":null,"value_str":null}}' "$id" > "$dir/benchmark.json"
-  awk -v ns="$ns" -v seed="$$" 'BEGIN {{
-    srand(seed); process = 1 + 0.002 * (rand() - 0.5)
-    for (i = 0; i < 10; i++) {{ n = n "," 10; t = t "," 10 * ns * process * (1 + 0.002 * (rand() - 0.5)) }}
-    printf "{{\"iters\":[%s],\"times\":[%s]}}", substr(n, 2), substr(t, 2)
-  }}' > "$dir/sample.json"
-done"#,
-            ids = Vec::from_iter(ids).join(" "),
-            log = log.display(),
-        ),
-    );
 }
 
 /// The code of a bench target that starts the program of one Rust expression with FACTOR set to another one.

@@ -357,8 +357,7 @@ pub(crate) fn a_temporary_folder_that_is_too_small_is_named() {
             place.commit("file", "changed\n");
         }
         let mut ab = place.ab("FULL_AFTER=8000");
-        let ab = ab.env("LD_PRELOAD", full_disk::library());
-        expect(ab, 2, named);
+        expect(ab.env("LD_PRELOAD", full_disk::library()), 2, named);
         place.is_clean();
     }
 }

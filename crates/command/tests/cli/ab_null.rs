@@ -12,8 +12,7 @@ pub(crate) fn a_revision_compared_with_itself_shows_what_to_trust() {
     let summary_text = place.ends("--budget 1", 0, counts);
     let class = "benchmarks under 20 µs (2 benchmarks): resolution 0. …  for a change of 2 %, ";
     holds(&summary_text, class);
-    let log = place.read("log");
-    assert_eq!(log.matches("old sum").count(), 2 * 2 * 8);
+    assert_eq!(place.read("log").matches("old sum").count(), 2 * 2 * 8);
     // It is kept where it cannot be printed.
     fs::remove_dir_all(place.path("target-reports")).unwrap();
     let mut command = place.ab("--pairs 4 --budget 0");

@@ -108,12 +108,9 @@ pub(crate) fn a_slower_kernel_is_found_and_nothing_else() {
         ("main,main-2 mine,mine-2", 1, 5, 0, 20),
     ] {
         let found = baselines.json(line, code);
-        let counts = ["slower", "faster"].map(|verdict| found["counts"][verdict].clone());
-        assert_eq!(
-            counts,
-            [slower, faster].map(Value::from),
-            "{line}: {found:#}"
-        );
+        let counts = &found["counts"];
+        assert_eq!(counts["slower"], slower, "{line}: {found:#}");
+        assert_eq!(counts["faster"], faster, "{line}: {found:#}");
         assert_eq!(found["benchmarks"].as_array().unwrap().len(), rows);
         assert_eq!(found["warnings"], json!([]));
         let pairs = if line.contains(',') { 2 } else { 1 };
@@ -151,8 +148,7 @@ pub(crate) fn sides_are_baselines_and_folders_or_have_a_remedy() {
     // A folder with the name of a baseline.
     suite(&here.root.join("main"), "new", 6, |_| 1.0);
     let found = here.json("main ./main", 0);
-    let sides = ["base", "new"].map(|side| found[side][0].clone());
-    assert_eq!(sides, ["main", "./main"].map(Value::from));
+    assert_eq!([&found["base"][0], &found["new"][0]], ["main", "./main"]);
 }
 
 /// Where `cargo bench -- --save-baseline NAME` leaves them, in a package, a workspace, or neither.
@@ -221,16 +217,9 @@ pub(crate) fn broken_files_are_named_and_the_rest_compared() {
     let baselines = Baselines::new(|_| 1.0);
     let dir = |id: &str| folder(&baselines.root, "mine", id);
     let sample = |id: &str| dir(id).join("sample.json");
-    let ids = [
-        "tiled/64",
-        "tiled/128",
-        "tiled/256",
-        "tiled/512",
-        "naive/64",
-        "naive/128",
-    ];
-    let ids = ids.map(|id| format!("matmul/gpu/{id}"));
-    let [cut, other, gone, zero, stale, empty] = &ids;
+    let of_size = |size| ["tiled", "naive"].map(|kernel| format!("matmul/gpu/{kernel}/{size}"));
+    let ids = [64, 128, 256].map(of_size);
+    let [[cut, other], [gone, zero], [stale, empty]] = &ids;
     fs::write(dir(cut).join("benchmark.json"), "{\"full").unwrap();
     fs::write(sample(other), "{}").unwrap();
     fs::remove_file(sample(gone)).unwrap();
@@ -258,7 +247,7 @@ pub(crate) fn broken_files_are_named_and_the_rest_compared() {
         }
         // Each is named with its path.
         let problems = found["problems"].to_string();
-        for id in &ids {
+        for id in ids.as_flattened() {
             let path = json!(dir(id)).to_string();
             holds(&problems, path.trim_matches('"'));
         }
@@ -289,10 +278,8 @@ pub(crate) fn a_renamed_benchmark_is_gone_and_new_and_a_skip_says_why() {
         (&after, "new", Value::Null),
     ] {
         let row = row(&found, id);
-        assert_eq!(
-            (&row["verdict"], &row["reason"]),
-            (&verdict.into(), &reason)
-        );
+        assert_eq!(row["verdict"], verdict, "{row}");
+        assert_eq!(row["reason"], reason, "{row}");
     }
     // Nothing in common is no clean comparison.
     let line = "main mine --filter (before|after)/";
@@ -336,8 +323,7 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     let plots = page.matches("<figure><svg").count();
     assert_eq!(plots, 8, "two plots for four kernels");
     holds(&page, "default-src 'none'");
-    let outside = ["<link", "<script", "src="];
-    lacks(&page, &outside);
+    lacks(&page, &["<link", "<script", "src="]);
     // A page that cannot be written is one error.
     let error = baselines.ends("main mine --html matmul", 2, "os error");
     assert_eq!(error.matches("os error").count(), 1, "{error}");
@@ -352,12 +338,10 @@ pub(crate) fn results_without_our_sidecar_compare_too() {
             write(&baselines.root, baseline, &result.without_sidecar());
         }
     }
-    let words = "`crossover ab` shows smaller ones … so no error rate holds";
-    let comparison = baselines.ends("main mine", 0, words);
-    assert!(
-        comparison.starts_with("the machine of base is unknown"),
-        "{comparison}"
-    );
+    let words =
+        "machine of base is unknown … `crossover ab` shows smaller ones … so no error rate holds";
+    let shown = baselines.ends("main mine", 0, words);
+    assert!(shown.starts_with("the machine of base"), "{shown}");
     let found = baselines.json("main mine", 0);
     assert_eq!(found["classes"][0]["benchmarks"], 10, "{found:#}");
     // Until the machine is written beside each.

@@ -44,8 +44,7 @@ impl Input {
 
     /// The command with the words of this line.
     fn ends(&self, line: &str, code: i32, words: &str) -> String {
-        let mut command = crossover(line);
-        expect(command.current_dir(self.0.path()), code, words)
+        expect(crossover(line).current_dir(self.0.path()), code, words)
     }
 
     /// Makes `out.json` from the input.
@@ -80,8 +79,7 @@ pub(crate) fn a_table_becomes_answers_and_a_file() {
     // Two programs keep their names.
     let programs = times(3, 2).replace(",gpu,", ",rayon,");
     let input = Input::new(&programs.replace(",cpu,", ",serial,"));
-    let swapped = "serial wins: until size = 1";
-    input.thresholds("--sides rayon serial", 0, swapped);
+    input.thresholds("--sides rayon serial", 0, "serial wins: until size = 1");
     input.thresholds("", 0, "");
     for [size, decision] in table(
         "

@@ -59,13 +59,9 @@ pub(crate) fn ended(output: &Output, code: i32, words: &str) -> String {
 /// Runs it; see [`ended`].
 pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
     let output = command.output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(code),
-        "{command:?}\n{}",
-        printed(&output)
-    );
-    let printed = ended(&output, code, words);
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(code), "{command:?}\n{printed}");
+    holds(&printed, words);
     lacks(&printed, &["panicked"]);
     printed
 }

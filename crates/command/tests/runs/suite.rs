@@ -28,10 +28,8 @@ pub(crate) fn a_run_prints_what_is_asked_for_and_writes_no_more() {
     ) {
         let suite = Suite::new();
         let output = suite.run(line, code.parse().unwrap(), words);
-        lacks(
-            &output,
-            &Vec::from_iter(absent.split(", ").filter(|it| *it != "-")),
-        );
+        let absent = absent.split(", ").filter(|words| *words != "-");
+        lacks(&output, &Vec::from_iter(absent));
         match leaves {
             "-" if line.contains("--list") || line.starts_with("--test") => {
                 assert!(!suite.root.exists(), "{line}");
@@ -99,10 +97,8 @@ pub(crate) fn state_is_restored_before_each_sample_and_not_inside() {
     assert_eq!(last, "1", "verified again: {runs:?}");
     assert!(before.ends_with(&iterations), "{runs:?}, {iterations:?}");
     // One iteration a sample would show nothing.
-    assert!(
-        iterations.iter().any(|count| count != "1"),
-        "{iterations:?}"
-    );
+    let are_several = iterations.iter().any(|count| count != "1");
+    assert!(are_several, "{iterations:?}");
 }
 
 /// Samples in two modes are taken again before Criterion gets them.
@@ -126,8 +122,7 @@ pub(crate) fn an_unsteady_benchmark_is_measured_again() {
         let long = |time: &Value| time.as_f64() >= Some(Moody::LONG.as_nanos() as f64);
         assert_eq!(times.len(), 10);
         assert!(times.iter().all(long), "of the first: {times:?}");
-        let unsteady = suite.sidecar(&never).unsteady;
-        let why = unsteady.expect("it never settles");
+        let why = suite.sidecar(&never).unsteady.expect("it never settles");
         let is_known = why.starts_with("two modes, ") || why.contains("interval");
         assert!(is_known, "{why}");
         // The record has the reason.
@@ -200,8 +195,7 @@ pub(crate) fn inputs_that_are_not_timed_are_verified() {
         suite.run(&format!("{line} fixed"), code, &of_fixed);
     }
     assert!(suite.root.join("own/cpu_right/4/new").exists());
-    let folder = suite.root.join("own/cpu_cached");
-    assert!(!folder.exists(), "it was timed");
+    assert!(!suite.root.join("own/cpu_cached").exists(), "it was timed");
 }
 
 pub(crate) fn a_saved_baseline_compares_with_a_later_one() {
@@ -235,10 +229,7 @@ fn critcmp(target: &Path, ids: &[&str]) {
         .output();
     let Ok(output) = output else {
         let required = std::env::var("CROSSOVER_REQUIRE_CRITCMP").is_ok_and(|v| v == "1");
-        assert!(
-            !required,
-            "CROSSOVER_REQUIRE_CRITCMP=1 and critcmp cannot be started"
-        );
+        assert!(!required, "CROSSOVER_REQUIRE_CRITCMP=1 without critcmp");
         println!("(without critcmp, which `cargo install critcmp` brings)");
         return;
     };

@@ -54,16 +54,8 @@ fn add_reference(suite: &Suite) {
     expect(export.arg(suite.path("machines")), 0, "of 1 run in ");
 }
 
-fn newest_run(suite: &Suite) -> RunRecord {
-    suite.records().pop().unwrap()
-}
-
-/// A run with the reference beside it.
-fn run(
-    processes: &str,
-    filter: &str,
-    change: impl FnOnce(&mut Command),
-) -> (Suite, RunRecord, String) {
+/// A run with the reference beside it, whose line is the number of processes and a filter.
+fn run(line: &str, change: impl FnOnce(&mut Command)) -> (Suite, RunRecord, String) {
     static WITH_REFERENCE: OnceLock<Suite> = OnceLock::new();
     let with_reference = WITH_REFERENCE.get_or_init(|| {
         let suite = Suite::measured();
@@ -72,16 +64,15 @@ fn run(
     });
     let suite = with_reference.copy();
     fs::remove_dir_all(&suite.root).unwrap();
-    let settings = format!("CROSSOVER_PROCESSES={processes}");
-    let mut command = suite.bench(&format!("{settings} --bench --quick {filter}"));
+    let mut command = suite.bench(&format!("--bench --quick CROSSOVER_PROCESSES={line}"));
     change(&mut command);
     let shown = expect(&mut command, 0, "");
-    let run = newest_run(&suite);
+    let run = suite.records().pop().unwrap();
     (suite, run, shown)
 }
 
 pub(crate) fn answers_of_several_processes() {
-    let (suite, run, said) = run("3", "sound", |_| ());
+    let (suite, run, said) = run("3 sound", |_| ());
     holds(&said, "confirming 1 answer in child process 3");
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
@@ -112,7 +103,7 @@ pub(crate) fn answers_of_several_processes() {
 /// One answer is confirmed by processes with all habits.
 pub(crate) fn a_main_and_a_library_that_print_and_leave_a_process() {
     let folder = tempfile::tempdir().unwrap();
-    let (_suite, run, said) = run("1", "sound", |command| {
+    let (_suite, run, said) = run("1 sound", |command| {
         habits::all(command, folder.path());
     });
     lacks(&said, &["did not answer"]);
@@ -125,7 +116,7 @@ pub(crate) fn a_main_and_a_library_that_print_and_leave_a_process() {
 
 /// As on a host that runs out of memory. The run says so, and shows its own results.
 pub(crate) fn processes_that_are_killed() {
-    let (_suite, run, said) = run("3", "sound", |command| {
+    let (_suite, run, said) = run("3 sound", |command| {
         command.env(HABITS, CONFIRMS_AND_IS_KILLED);
     });
     let killed = "note: child process 1 did not answer: it ended with signal: 9 (SIGKILL)";
@@ -136,8 +127,8 @@ pub(crate) fn processes_that_are_killed() {
 
 /// What was not measured in this run is not confirmed, and with 0 processes nothing is.
 pub(crate) fn what_is_not_asked() {
-    for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
-        let (_suite, run, said) = run(processes, filter, |_| ());
+    for line in ["0 sound", "2 choice/cpu"] {
+        let (_suite, run, said) = run(line, |_| ());
         lacks(&said, &["confirming"]);
         assert_eq!(run.confirmations, []);
     }
@@ -160,7 +151,7 @@ pub(crate) fn a_signal_while_processes_answer() {
     let words = "confirming 1 answer in child process 2";
     let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM, ());
     assert_eq!(code, Some(143), "{said}");
-    let run = newest_run(&suite);
+    let run = suite.records().pop().unwrap();
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
     };

@@ -55,11 +55,8 @@ impl Bundles {
     fn results(&self, run: &str) -> PathBuf {
         let comparisons = fs::read_dir(self.dir().join("target-reports/ab")).unwrap();
         let folders = comparisons.map(|comparison| comparison.unwrap().path());
-        folders
-            .filter(|path| path.is_dir())
-            .max()
-            .unwrap()
-            .join(run)
+        let newest = folders.filter(|path| path.is_dir()).max();
+        newest.unwrap().join(run)
     }
 
     fn shown(&mut self, run: &str) -> Vec<String> {

@@ -26,4 +26,7 @@ pub(crate) fn a_revision_compared_with_itself_shows_what_to_trust() {
     place.replace("old", "process = 1 ", slower);
     let slower = "2 comparisons: 4 of 4 verdicts false (4 slower, 0 faster)";
     place.ends("--pairs 4 --budget 0", 0, slower);
+    for option in ["--json", "--html page.html"] {
+        place.ends(option, 2, "cannot be used with");
+    }
 }

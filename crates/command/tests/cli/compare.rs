@@ -294,7 +294,10 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     record(root, "run-mine", |run| {
         run.environment.dirty = Some(true);
         run.environment.cpu.usable_cores += 1;
+        run.environment.cpu.governor = Some("powersave".to_owned());
         let gpu = run.environment.gpu.as_mut().unwrap();
+        gpu.max_memory_clock_mhz = Some(2619);
+        gpu.mig = Some(true);
         gpu.driver = Some("590.2".to_owned());
         gpu.power_limit_w = Some(600.0);
     });
@@ -307,7 +310,10 @@ pub(crate) fn throttling_and_unlike_machines_are_named() {
     ];
     assert_eq!(slower["marks"], json!(marks));
     let warnings = [
+        "CPU governor differs: base unknown, new powersave",
         "GPU driver differs: base 580.1, new 590.2",
+        "MIG mode differs: base unknown, new true",
+        "highest memory clock differs: base unknown, new 2619 MHz",
         "power limit differs: base unknown, new 600 W",
         "usable cores differs: base 0, new 1",
     ];

@@ -75,6 +75,12 @@ pub(crate) fn a_release_that_is_ready_has_its_commands_in_order() {
     }
     let schema = fs::read_to_string(dir.path().join("target/thresholds.schema.json"));
     assert_eq!(schema.unwrap(), "{}\n");
+    // With its date and its tag nothing is left but to upload.
+    let dated = "# Changelog\n\n## [0.2.0] - 2026-01-31\n";
+    fs::write(dir.path().join("CHANGELOG.md"), dated).unwrap();
+    commit(dir.path(), "Release 0.2.0");
+    git(dir.path(), &["tag", "v0.2.0"]);
+    lacks(&released(dir.path(), 0), &["unreleased"]);
 }
 
 pub(crate) fn what_a_release_lacks_is_named() {
@@ -85,6 +91,7 @@ pub(crate) fn what_a_release_lacks_is_named() {
         CHANGELOG.md   | 0.2.0                  | 0.1.0                        | `## [0.2.0] - unreleased`
         two/Cargo.toml | "0.2.0"                | "0.2"                        | two requires one ^0.2
         one/Cargo.toml | docs.rs/one            | docs.rs/two                  | one lacks `documentation
+        two/Cargo.toml | ["gpu"]                | []                           | two lacks keywords
         two/Cargo.toml | ["gpu"]                | ["graphics processing unit"] | more than 20 letters
         one/Cargo.toml | license                | publish = false\nlicense     | two needs one
         "#,

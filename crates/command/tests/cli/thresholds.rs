@@ -111,7 +111,9 @@ pub(crate) fn sizes_that_do_not_count_are_named_and_end_the_answer() {
         |process: u32, side: &str, ns: f64| format!("{process},product,800,ordinary,{side},{ns}\n");
     // In one process the GPU was slower.
     let slower = line(1, "cpu", 64e4) + &line(1, "gpu", 64e5);
+    let once = line(1, "cpu", 64e4) + &line(1, "gpu", 1e4);
     for (more, reason) in [
+        (once, "one side was measured once; measure it again"),
         (
             slower.repeat(2),
             "fewer than three processes measured both sides",

@@ -168,6 +168,10 @@ pub(crate) fn records_that_are_missing_or_lead_elsewhere() {
     fs::write(suite.path("outside.json"), "{}").unwrap();
     expect(&mut suite.crossover("report"), 0, "");
     export(0, "2 benchmarks of 1 run … left out");
+    let once = Vec::from_iter(files(&destination).into_keys());
     let outside = files(suite.dir.path()).into_keys();
     assert_eq!(outside.filter(|it| it.ends_with("outside.json")).count(), 1);
+    // The same run again replaces its record.
+    export(0, "2 benchmarks of 1 run");
+    assert!(files(&destination).into_keys().eq(once));
 }

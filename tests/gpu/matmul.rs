@@ -1,4 +1,4 @@
-//! What no group has a row for: the kernels that `gpu/tiled` chooses from. Needs a device and NVRTC.
+//! The kernels that `gpu/tiled` chooses from, which have no rows of their own. Needs a device and NVRTC.
 
 use std::rc::Rc;
 

@@ -255,7 +255,7 @@ fn a_folder_that_cannot_be_written_keeps_nothing() {
     for part in ["for this process alone", "file"] {
         assert!(problem.contains(part), "{problem}");
     }
-    // What was measured counts here.
+    // Measured times count here.
     assert_eq!(choice.at(10), Faster::First);
 }
 

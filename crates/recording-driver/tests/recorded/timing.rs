@@ -204,7 +204,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// What times of the driver's virtual clock become.
+/// Times of the driver's virtual clock, and the activity that the clock makes of them.
 fn activity_times(on: On) -> Result<(), BoxError> {
     // Its own stream is not in the way.
     let process = ignoring(CudaTime::of_process(0)?);

@@ -301,13 +301,13 @@ pub(crate) fn launches() {
         let options =
             "--bench --noplot --sample-size=10 --warm-up-time=0.01 --measurement-time=0.01";
         let filter = rows.map(|row| format!("{row}$")).join("|");
-        let said = expect(command.args(options.split(' ')).arg(filter), 0);
+        let output = expect(command.args(options.split(' ')).arg(filter), 0);
         let again = format!("note: {long} is measured again: launches took longer");
-        assert_eq!(said.matches(&again).count(), times, "{said}");
-        assert!(said.contains(", keeping launches short "), "{said}");
+        assert_eq!(output.matches(&again).count(), times, "{output}");
+        assert!(output.contains(", keeping launches short "), "{output}");
         let log = fs::read_to_string(stand_in.log()).expect("it was written");
         let restored = log.matches("create a second context").count();
-        assert!(restored >= 2, "{said}");
+        assert!(restored >= 2, "{output}");
         for row in rows {
             let result = row.replacen("gpu/", "gpu_", 1);
             let path = format!("criterion/{result}/new/crossover.json");
@@ -315,9 +315,9 @@ pub(crate) fn launches() {
             let [before, after] = LAUNCH_PROBE.map(|key| sidecar["extra"][key].as_f64());
             // A row with many streams may be unsteady, and measured again for that.
             let is_short = before.is_some_and(|ns| ns < 130_000.0);
-            assert!(is_short || row == three, "{row}: {before:?} {said}");
+            assert!(is_short || row == three, "{row}: {before:?} {output}");
             let is_long = after.is_some_and(|ns| ns > 150_000.0);
-            assert_eq!(is_long, row == long, "{row}: {after:?} {said}");
+            assert_eq!(is_long, row == long, "{row}: {after:?} {output}");
             assert_eq!(sidecar["extra"][LONG_LAUNCHES] == 1.0, is_long, "{row}");
             let has_note = sidecar["notes"].to_string().contains(why);
             assert_eq!(has_note, is_long, "{sidecar}");

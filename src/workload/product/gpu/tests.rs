@@ -7,7 +7,7 @@ use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::Tensor;
 use crate::workload::prepare::{Prepared, uniform};
 
-/// What a layer adds to its product: nothing, a bias before ReLU, or a bias and another matrix.
+/// The end of a layer, behind its product: nothing, a bias before ReLU, or a bias and another matrix.
 #[derive(Clone, Copy, PartialEq)]
 enum Ending {
     Nothing,

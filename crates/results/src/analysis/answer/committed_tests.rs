@@ -68,9 +68,9 @@ fn coverage(answers: &[RunAnswer]) -> Vec<[bool; 2]> {
     let mut held = Vec::new();
     for own in answers {
         let question = |of: &RunAnswer| (of.asked.group.clone(), of.asked.question);
-        let others = answers.iter().filter(|other| other.run != own.run);
-        let others = others.filter(|other| question(other) == question(own));
-        held.extend(others.map(|other| holds(&own.answer, &other.answer)));
+        let of_other_runs = answers.iter().filter(|other| other.run != own.run);
+        let comparable = of_other_runs.filter(|other| question(other) == question(own));
+        held.extend(comparable.map(|other| holds(&own.answer, &other.answer)));
     }
     held
 }
@@ -85,9 +85,9 @@ fn assert_coverage(records: &[Vec<[bool; 2]>], of_each: f64, of_all: f64) {
         }
     };
     records.iter().for_each(|held| assert_share(held, of_each));
-    let all = records.concat();
-    assert_share(&all, of_all);
-    assert!(!all.is_empty());
+    let intervals = records.concat();
+    assert_share(&intervals, of_all);
+    assert!(!intervals.is_empty());
 }
 
 /// An interval that holds everything would be useless.

@@ -53,7 +53,7 @@ fn logs(state: char, unsure: [f64; 3]) -> [f64; 3] {
     }
 }
 
-/// What the second of these processes finds.
+/// The gaps between the sizes of a pattern, as the second of its processes finds them.
 fn gaps(pattern: &str, unsure: [f64; 3]) -> Vec<Gap> {
     let gap = |(at, state)| Gap {
         size: size(at) as f64,
@@ -138,8 +138,8 @@ fn several_processes_answer_as_the_kinds_are_defined() {
     // They disagree, or lean to one side.
     for unsure in [[-0.7, 0.02, 0.7], [-0.03; 3], [0.03; 3]] {
         // One process has the patterns of seven sizes.
-        let all = (1..=6).flat_map(patterns).par_bridge();
-        all.for_each(|pattern| {
+        let up_to_six_sizes = (1..=6).flat_map(patterns).par_bridge();
+        up_to_six_sizes.for_each(|pattern| {
             // Of long patterns some windows.
             let step = if pattern.len() > 5 { 3 } else { 1 };
             for from in (0..pattern.len()).step_by(step) {

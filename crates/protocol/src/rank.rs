@@ -188,7 +188,7 @@ impl Rank {
 /// All of these ports are in use.
 #[cfg(any(test, feature = "free-port"))]
 pub fn free_port() -> u16 {
-    use std::net::TcpListener;
+    use std::net::TcpStream;
     use std::process;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -197,7 +197,8 @@ pub fn free_port() -> u16 {
         let at = process::id().wrapping_mul(16) + CALLS.fetch_add(1, Ordering::Relaxed);
         4096 + (at % 8192) as u16
     });
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    // To listen for a moment would take the port: a process that another thread starts then keeps it a while.
+    let is_free = |port: &u16| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_err();
     ports.find(is_free).expect("a free port from 4096 to 12287")
 }
 

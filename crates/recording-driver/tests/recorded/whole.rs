@@ -285,7 +285,8 @@ pub(crate) fn aborted() {
 pub(crate) fn launches() {
     let cold = "timing_methods/gpu/spin-events-cold/1000";
     let gated = "timing_methods/gpu/spin-events-gated/1000";
-    let three = "streams/gpu/streams-3/4194304";
+    // Small, since what takes long is not measured again.
+    let three = "streams/gpu/streams-3/65536";
     let resets = "kernels on many streams make them longer";
     let itself = "it runs kernels on many streams itself";
     for (differing, rows, long, why, times) in [
@@ -296,7 +297,7 @@ pub(crate) fn launches() {
         let stand_in = StandIn::default();
         let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
         command.env(LOG, stand_in.log());
-        command.env("CROSSOVER_SIZES", "default");
+        command.env("CROSSOVER_SIZES", "full");
         command.env("CROSSOVER_PROCESSES", "0");
         let options =
             "--bench --noplot --sample-size=10 --warm-up-time=0.01 --measurement-time=0.01";

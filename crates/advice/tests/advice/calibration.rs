@@ -128,7 +128,7 @@ fn without_a_measurement_the_caller_keeps_its_default() {
         &fails,
         "parallel failed at size 10, so nothing is decided: no device",
     );
-    let nothing = new().sizes([20_000]).between(|us| spin(*us), |_| ());
+    let nothing = new().sizes([200_000]).between(|us| spin(*us), |_| ());
     is_unsure(&nothing, "parallel takes less than a hundred-thousandth");
     let nothing = new().prepare(|_| -> usize { panic!("planted") });
     is_unsure(
@@ -179,11 +179,11 @@ fn undecided_sizes_are_measured_again_by_a_few_processes() {
     let same = |size: &usize| {
         assert_eq!(*size, SIZES[0], "decided sizes stand");
         measured.set(measured.get() + 1);
-        spin(20);
+        spin(300);
     };
     for attempt in 2..=4 {
         let before = measured.get();
-        let choice = calibration(folder.path()).between(same, |_| spin(20));
+        let choice = calibration(folder.path()).between(same, |_| spin(300));
         assert!(measured.get() > before, "attempt {attempt}");
         assert_eq!(choice.at(4_000), Faster::Second);
     }
@@ -203,14 +203,14 @@ fn a_disturbed_result_is_measured_again() {
     is_found(&kept(calibration(folder.path())));
 }
 
-/// The first call of the second closure takes 20 ms.
+/// The first call of the second closure takes 200 ms.
 #[test]
 fn one_call_pays_for_the_first_call_of_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let is_first = Cell::new(true);
     let choice = calibration(folder.path()).between(
         |_| spin(40),
-        |_| spin(if is_first.replace(false) { 20_000 } else { 10 }),
+        |_| spin(if is_first.replace(false) { 200_000 } else { 10 }),
     );
     for choice in [choice, kept(calibration(folder.path()))] {
         assert_eq!(choice.at(10), Faster::Second);

@@ -113,7 +113,7 @@ pub(crate) fn a_benchmark_that_takes_far_longer_on_one_side_fails() {
 /// Nobody ever writes to the standard input of `ab`.
 pub(crate) fn a_benchmark_that_reads_standard_input_finds_it_empty() {
     let place = Place::bundles(&BOTH, &BOTH, "cat > /dev/null");
-    let mut ab = place.ab(&format!("--json {ONE_PAIR} --turn-limit 5"));
+    let mut ab = place.ab(&format!("--json {ONE_PAIR} --turn-limit 60"));
     let mut ab = ab.stdin(Stdio::piped()).spawn().unwrap();
     let open = ab.stdin.take();
     let json = compared(&ab.wait_with_output().unwrap(), 0);

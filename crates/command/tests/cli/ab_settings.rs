@@ -23,8 +23,8 @@ impl Package {
         let lines = format!("{manifest}\n[lib]\nbench = false");
         place.package("around/top", &lines, &["x"], "");
         place.write("around/top/.gitignore", "Cargo.lock\ntarget*\n");
-        let body =
-            r#"ns=$(awk "BEGIN { print $ns * $FACTOR }"); echo "$ADDED $PLACE $SIDE" >> $log"#;
+        let body = r#"sleep ${NAP-0}; ns=$(awk "BEGIN { print $ns * $FACTOR }")
+            echo "$ADDED $PLACE $SIDE" >> $log"#;
         place.harness("run", &BOTH[..1], body);
         let this = Self(place);
         this.factor("\"1\"");
@@ -263,8 +263,9 @@ static OTHER: [usize; 9] = [2; 9];
         link.output().is_ok_and(|output| output.status.success())
     };
     for (linker, variable) in [
-        // Without symbols, as some are released.
-        ("-fuse-ld=bfd", "CARGO_PROFILE_BENCH_STRIP=symbols"),
+        // Without symbols, as some are released. A link takes 0.12 s, and more on a slower machine, which a pair of 4 s
+        // allows.
+        ("-fuse-ld=bfd", "NAP=2 CARGO_PROFILE_BENCH_STRIP=symbols"),
         ("-fuse-ld=lld", "CARGO_PROFILE_BENCH_LTO=fat"),
         ("-fuse-ld=mold", "CARGO_PROFILE_BENCH_STRIP=debuginfo"),
     ] {

@@ -163,7 +163,7 @@ fn with(fault: Fault) -> impl Fn(&Rc<Ones>) -> Made {
                 Fault::Wrong => y[1] += 0.5,
                 Fault::Unwritten => y[2] = f32::NAN,
                 Fault::Panics if runs > 2 => panic!("ran out of luck"),
-                Fault::Decays if runs > 8 => y[0] = 2.0,
+                Fault::Decays if runs > 2 => y[0] = 2.0,
                 Fault::Sleeps => std::thread::sleep(Duration::from_millis(16)),
                 _ => {}
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
+use std::panic::catch_unwind;
 use std::thread;
 
 use crossover_report::readme::refresh;
@@ -294,35 +295,40 @@ pub(crate) fn launches() {
         ("persisting_bytes=1048576", [cold, gated], cold, resets, 1),
         ("short_streams=1", [three, gated], three, itself, 0),
     ] {
-        let stand_in = StandIn::default();
-        let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
-        command.env(LOG, stand_in.log());
-        command.env("CROSSOVER_SIZES", "full");
-        command.env("CROSSOVER_PROCESSES", "0");
-        let options =
-            "--bench --noplot --sample-size=10 --warm-up-time=0.01 --measurement-time=0.01";
-        let filter = rows.map(|row| format!("{row}$")).join("|");
-        let output = expect(command.args(options.split(' ')).arg(filter), 0);
-        let again = format!("note: {long} is measured again: launches took longer");
-        assert_eq!(output.matches(&again).count(), times, "{output}");
-        assert!(output.contains(", keeping launches short "), "{output}");
-        let log = fs::read_to_string(stand_in.log()).expect("it was written");
-        let restored = log.matches("create a second context").count();
-        assert!(restored >= 2, "{output}");
-        for row in rows {
-            let result = row.replacen("gpu/", "gpu_", 1);
-            let path = format!("criterion/{result}/new/crossover.json");
-            let sidecar = read_json(&stand_in.folder().join(path));
-            let [before, after] = LAUNCH_PROBE.map(|key| sidecar["extra"][key].as_f64());
-            // A row with many streams may be unsteady, and measured again for that.
-            let is_short = before.is_some_and(|ns| ns < 130_000.0);
-            assert!(is_short || row == three, "{row}: {before:?} {output}");
-            let is_long = after.is_some_and(|ns| ns > 150_000.0);
-            assert_eq!(is_long, row == long, "{row}: {after:?} {output}");
-            assert_eq!(sidecar["extra"][LONG_LAUNCHES] == 1.0, is_long, "{row}");
-            let has_note = sidecar["notes"].to_string().contains(why);
-            assert_eq!(has_note, is_long, "{sidecar}");
-        }
+        let looks = || {
+            let stand_in = StandIn::default();
+            let mut command = stand_in.command("bench", &format!("{SMALL_H200}:{differing}"));
+            command.env(LOG, stand_in.log());
+            command.env("CROSSOVER_SIZES", "full");
+            command.env("CROSSOVER_PROCESSES", "0");
+            let options =
+                "--bench --noplot --sample-size=10 --warm-up-time=0.01 --measurement-time=0.01";
+            let filter = rows.map(|row| format!("{row}$")).join("|");
+            let output = expect(command.args(options.split(' ')).arg(filter), 0);
+            let again = format!("note: {long} is measured again: launches took longer");
+            assert_eq!(output.matches(&again).count(), times, "{output}");
+            assert!(output.contains(", keeping launches short "), "{output}");
+            let log = fs::read_to_string(stand_in.log()).expect("it was written");
+            let restored = log.matches("create a second context").count();
+            assert!(restored >= 2, "{output}");
+            for row in rows {
+                let result = row.replacen("gpu/", "gpu_", 1);
+                let path = format!("criterion/{result}/new/crossover.json");
+                let sidecar = read_json(&stand_in.folder().join(path));
+                let [before, after] = LAUNCH_PROBE.map(|key| sidecar["extra"][key].as_f64());
+                // A row with many streams may be unsteady, and measured again for that.
+                let is_short = before.is_some_and(|ns| ns < 130_000.0);
+                assert!(is_short || row == three, "{row}: {before:?} {output}");
+                let is_long = after.is_some_and(|ns| ns > 150_000.0);
+                assert_eq!(is_long, row == long, "{row}: {after:?} {output}");
+                assert_eq!(sidecar["extra"][LONG_LAUNCHES] == 1.0, is_long, "{row}");
+                let has_note = sidecar["notes"].to_string().contains(why);
+                assert_eq!(has_note, is_long, "{sidecar}");
+            }
+        };
+        // A busy host may have taken long for what is small.
+        let is_seen = (0..3).any(|_| catch_unwind(looks).is_ok());
+        assert!(is_seen, "{differing}: see what was printed");
     }
 }
 

@@ -263,9 +263,9 @@ static OTHER: [usize; 9] = [2; 9];
         link.output().is_ok_and(|output| output.status.success())
     };
     for (linker, variable) in [
-        // Without symbols, as some are released. A link takes 0.12 s, and more on a slower machine, which a pair of 4 s
+        // Without symbols, as some are released. A link takes 0.12 s, and more on a slower machine, which a pair of 3 s
         // allows.
-        ("-fuse-ld=bfd", "NAP=2 CARGO_PROFILE_BENCH_STRIP=symbols"),
+        ("-fuse-ld=bfd", "NAP=1.5 CARGO_PROFILE_BENCH_STRIP=symbols"),
         ("-fuse-ld=lld", "CARGO_PROFILE_BENCH_LTO=fat"),
         ("-fuse-ld=mold", "CARGO_PROFILE_BENCH_STRIP=debuginfo"),
     ] {

@@ -447,8 +447,9 @@ impl Gpu {
         }
     }
 
-    /// A stream that is not ordered with others. Kernels and memory sets belong on [`other_streams`](Self::other_streams):
-    /// each further stream that runs some counts towards those that make all launches longer.
+    /// A stream that is not ordered with others. Kernels and memory sets belong on
+    /// [`other_streams`](Self::other_streams): each further stream that runs some counts towards those that make all
+    /// launches longer.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
         self.context.new_stream().called("cuStreamCreate")
     }

@@ -11,8 +11,8 @@ const ITERATIONS: u64 = 100;
 /// Groups that need several devices.
 const OF_SEVERAL: [&str; 2] = ["peer_copy", "all_reduce"];
 
-/// Prints a line for each gated benchmark of the size set `quick` on one device: its gated time without the constant of its
-/// launches, and how long the device was busy.
+/// Prints a line for each gated benchmark of the size set `quick` on one device: its gated time without the constant of
+/// its launches, and how long the device was busy.
 pub(crate) fn agrees_with_gated() -> Result<(), RoutineError> {
     let gated = Clock::EventsGated;
     let gpu = Rc::new(Gpu::open(0)?);

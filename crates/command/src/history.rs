@@ -38,8 +38,8 @@ struct MachineFolder {
 
 /// Keep the current results in the history of this machine
 ///
-/// The results are those of any Criterion project, and go to `<folder>/<machine>/<time>--<commit>.json.gz`. Run it after
-/// each process: processes of one commit are one run if each follows the one before within an hour.
+/// The results are those of any Criterion project, and go to `<folder>/<machine>/<time>--<commit>.json.gz`. Run it
+/// after each process: processes of one commit are one run if each follows the one before within an hour.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeepArgs {
     #[command(flatten)]

@@ -38,7 +38,8 @@ pub enum Location {
     #[default]
     Median,
     /// The fastest sample, for many short processes: other work on the machine only makes a sample slower, and
-    /// leaves one of ten short samples alone even where the median is slower (Chen, Revels, "Robust benchmarking in noisy environments", arXiv:1608.04295, 2016).
+    /// leaves one of ten short samples alone even where the median is slower (Chen, Revels, "Robust benchmarking in
+    /// noisy environments", arXiv:1608.04295, 2016).
     Fastest,
 }
 

@@ -82,8 +82,8 @@ impl Activity {
         devices.len()
     }
 
-    /// The kernels and the span of an iteration, the share of the devices' time in which more than one stream worked, and
-    /// the numbers of streams and devices.
+    /// The kernels and the span of an iteration, the share of the devices' time in which more than one stream worked,
+    /// and the numbers of streams and devices.
     pub fn figures(&self) -> [f64; 5] {
         let each = |total: u64| total as f64 / self.iterations.max(1) as f64;
         let overlap = self.overlap_ns as f64 / self.busy_ns.max(1) as f64;
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::recording::planted::{kernel, work};
 
-    /// Kernels by stream, start and end; streams from 100 on are of a second device, and those from 50 on are of a second
-    /// context, whose streams have the numbers of the first one's.
+    /// Kernels by stream, start and end; streams from 100 on are of a second device, and those from 50 on are of a
+    /// second context, whose streams have the numbers of the first one's.
     fn of(kernels: &[[u64; 3]], iterations: u64) -> Activity {
         let record = |&[stream, start, end]: &[u64; 3]| WorkRecord {
             device: u32::from(stream >= 100),

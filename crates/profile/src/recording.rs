@@ -52,9 +52,9 @@ impl Raw {
         self.untimed += more.untimed;
     }
 
-    /// The work outside of the window between two marks, the pieces of work of range `marks`: it starts before the first
-    /// one or ends long after the second one. Work on their own stream is in order, and that of another device may begin early
-    /// to wait for its peers. If a record is missing there is none, because the rest does not tell.
+    /// The work outside of the window between two marks, the pieces of work of range `marks`: it starts before the
+    /// first one or ends long after the second one. Work on their own stream is in order, and that of another device
+    /// may begin early to wait for its peers. If a record is missing there is none, because the rest does not tell.
     pub fn outside(&self, marks: u64) -> Vec<&WorkRecord> {
         let of_marks =
             |(correlation, range): &(u32, u64)| (*range == marks).then_some(*correlation);

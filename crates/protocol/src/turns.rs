@@ -1,10 +1,10 @@
 //! Two processes that take turns, so that both meet the same load: `crossover ab` starts two revisions
 //! together and lets one run at a time.
 //!
-//! The process connects to the channel that `CROSSOVER_TURNS` names ([`child`](crate::child)). It sends a [`TurnMessage`], a line
-//! of JSON, first with the benchmarks that it could run, and then at each point where it can pause:
-//! before the first sample of a benchmark, after each sample, and at its end. It continues when it gets
-//! a [`TurnReply`], also a line of JSON.
+//! The process connects to the channel that `CROSSOVER_TURNS` names ([`child`](crate::child)). It sends a
+//! [`TurnMessage`], a line of JSON, first with the benchmarks that it could run, and then at each point where it can
+//! pause: before the first sample of a benchmark, after each sample, and at its end. It continues when it gets a
+//! [`TurnReply`], also a line of JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 

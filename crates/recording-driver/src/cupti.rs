@@ -1,5 +1,5 @@
-//! Stands in for CUPTI: records the work that runs, by the virtual clock, and hands the records over when it is asked to.
-//! <https://docs.nvidia.com/cupti/>
+//! Stands in for CUPTI: records the work that runs, by the virtual clock, and hands the records over when it is asked
+//! to. <https://docs.nvidia.com/cupti/>
 
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void};

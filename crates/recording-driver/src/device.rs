@@ -93,7 +93,8 @@ description! {
     short_streams: usize,
     /// Nanoseconds that a kernel then takes longer.
     long_launch_ns: u64,
-    /// Bytes of the L2 cache that the primary context sets aside for persisting lines. Any other context has 3/16 of it.
+    /// Bytes of the L2 cache that the primary context sets aside for persisting lines. Any other context has 3/16 of
+    /// it.
     persisting_bytes: usize,
     /// Whether it uses the memory of other devices that may, over NVLink.
     peer_access: bool,

@@ -51,7 +51,8 @@ impl ClockedDevice {
         measured.unwrap_or(clock.resolution_ns())
     }
 
-    /// Peak of the device's memory, by the highest clock and the width of the bus, whose lines transfer twice per clock.
+    /// Peak of the device's memory, by the highest clock and the width of the bus, whose lines transfer twice per
+    /// clock.
     #[cfg(feature = "criterion")]
     pub(super) fn memory_bytes_per_s(&self) -> Option<f64> {
         use sys::CUdevice_attribute::*;

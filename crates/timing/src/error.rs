@@ -31,7 +31,8 @@ pub enum TimingError {
     #[error("a measurement of 0 iterations has no time; ask for one or more")]
     NoIterations,
     /// The gate opened by itself before the batch was queued: the routine synchronised inside, another
-    /// thread launches its work, the stream's queue was full, or a profiler began to record after the gate had been tried.
+    /// thread launches its work, the stream's queue was full, or a profiler began to record after the gate had been
+    /// tried.
     #[error(
         "the gate opened by itself after {GATE_TIMEOUT:?}, before the batch was queued: the routine synchronises \
          inside (use the wall clock, iter_wall), another host thread launches its work later (as some frameworks \

@@ -1,6 +1,6 @@
-//! Known answers on a real device: a kernel that spins for an exact time, on each clock that claims device time. And what
-//! goes wrong in benchmarks without an error elsewhere: cheats, inputs that stay in the cache, a caller's wait, and kernels
-//! that overlap.
+//! Known answers on a real device: a kernel that spins for an exact time, on each clock that claims device time. And
+//! what goes wrong in benchmarks without an error elsewhere: cheats, inputs that stay in the cache, a caller's wait,
+//! and kernels that overlap.
 
 mod cheats;
 mod device;

@@ -386,8 +386,8 @@ fn work_outside_of_the_window_is_named() -> TestResult {
     activity::within(&Opened::new()?.time).map_err(|error| error as _)
 }
 
-/// Records make a launch behind the gate and a node of a graph up to 0.4 µs longer, and a kernel reads up to 0.8 µs longer
-/// than behind the gate. What they cost the host is printed. On an H200: 0.26, 0.3 and 0.4 to 0.6 µs.
+/// Records make a launch behind the gate and a node of a graph up to 0.4 µs longer, and a kernel reads up to 0.8 µs
+/// longer than behind the gate. What they cost the host is printed. On an H200: 0.26, 0.3 and 0.4 to 0.6 µs.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn records_lengthen_a_launch_by_400_ns_at_most() -> TestResult {

@@ -28,8 +28,9 @@ pub const LAUNCH_PROBE: [&str; 2] = ["launch_probe_before_ns", "launch_probe_aft
 pub const LONG_LAUNCHES: &str = "long_launches";
 /// Key of the step of the clock of CUDA events, measured where the device was opened, ns.
 pub const EVENT_STEP: &str = "event_step_ns";
-/// Keys of the figures beside a time on the clock `activity`, of an iteration: kernels, the time from the first start to
-/// the last end, the share of the device's time in which several streams worked, and how many streams and devices took part.
+/// Keys of the figures beside a time on the clock `activity`, of an iteration: kernels, the time from the first start
+/// to the last end, the share of the device's time in which several streams worked, and how many streams and devices
+/// took part.
 pub const ACTIVITY: [&str; 5] = ["kernels", "span_ns", "overlap_share", "streams", "devices"];
 /// See [`LAUNCHES`]: before and after the samples.
 pub const EMPTY_KERNEL: [&str; 2] = ["empty_kernel_before_ns", "empty_kernel_after_ns"];

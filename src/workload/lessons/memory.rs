@@ -240,8 +240,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // If the context keeps an error, cudarc's own functions return it and neither bind nor wait. `synchronize` would
-        // take the kept error away, which `check_earlier` reports.
+        // If the context keeps an error, cudarc's own functions return it and neither bind nor wait. `synchronize`
+        // would take the kept error away, which `check_earlier` reports.
         let _ = self.gpu.bind();
         // SAFETY: the GPU's own stream.
         let waited = unsafe { result::stream::synchronize(self.gpu.stream().cu_stream()) };

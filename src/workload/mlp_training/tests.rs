@@ -69,7 +69,8 @@ impl Left {
     }
 }
 
-/// A step on the CPU with rounded inputs, parameters and activations, whose update is that of the parameters themselves.
+/// A step on the CPU with rounded inputs, parameters and activations, whose update is that of the parameters
+/// themselves.
 fn step(problem: &Training, round: Round) -> Left {
     let rounded = |values: &[f32]| -> Vec<f32> { values.iter().map(|&v| round(v)).collect() };
     let products = Products::new(Threads::One, "a training step");

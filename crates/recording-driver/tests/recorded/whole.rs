@@ -231,8 +231,8 @@ pub(crate) fn absences() {
 }
 
 /// The streams on which a run has kernels and memory sets are those of its GPU: the eighth beside the first would make
-/// each launch take longer. Cold starts, which are processes of their own, are left out, and here networks too, whose references
-/// take longest.
+/// each launch take longer. Cold starts, which are processes of their own, are left out, and here networks too, whose
+/// references take longest.
 pub(crate) fn streams() {
     streams_of("quick", "^([^cmt]|c[^o]|m[^l]|t[^r]|transfer).*/gpu/", &[0]);
 }

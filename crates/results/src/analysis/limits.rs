@@ -15,8 +15,9 @@
 //! where the share is a lower bound. f32 on a device that the table does not know is compared with
 //! `gpu_fma`. f64 by cuBLAS is compared with the tensor cores where these are faster than the FP64 cores,
 //! and f64 on the CPU with half of `cpu_fma_1` and `cpu_fma_all`, which are of f32.
-//! Emulated f32 counts its narrow products, against the narrow format's peak. A row that is far above the peak of the format that it declares computes in another one, and has no
-//! share of that peak. A library's rate (`gpu_sgemm` of older records) is not a limit.
+//! Emulated f32 counts its narrow products, against the narrow format's peak. A row that is far above the peak of the
+//! format that it declares computes in another one, and has no share of that peak. A library's rate (`gpu_sgemm` of
+//! older records) is not a limit.
 //!
 //! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
 //! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that

@@ -149,8 +149,8 @@ pub trait CudaBencherExt: Sealed {
     }
 
     /// How long devices work in an iteration ([`Clock::Activity`]), on any stream, whichever library or thread launches
-    /// the work: see [`CudaTime::measure_activity`]. Launches and gaps are not in it, so Criterion prints no throughput;
-    /// `crossover.json` beside Criterion's files has the span, the kernels and the streams of an iteration.
+    /// the work: see [`CudaTime::measure_activity`]. Launches and gaps are not in it, so Criterion prints no
+    /// throughput; `crossover.json` beside Criterion's files has the span, the kernels and the streams of an iteration.
     #[cfg(feature = "profiler")]
     fn iter_activity<E: Into<BoxError>>(
         &mut self,

@@ -24,8 +24,8 @@ const CHANGING: &str = "the kernels of an iteration do not become constant: a li
 
 impl CudaTime {
     /// A clock for work on streams that libraries hide, which [`measure_activity`](Self::measure_activity) times on all
-    /// devices of the process. Its other clocks time work on a [`stream`](Self::stream) of its own, on device `ordinal`,
-    /// without a gate.
+    /// devices of the process. Its other clocks time work on a [`stream`](Self::stream) of its own, on device
+    /// `ordinal`, without a gate.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
@@ -34,10 +34,11 @@ impl CudaTime {
     }
 
     /// Has [`measure_activity`](Self::measure_activity), profiles and `--test` wait by `wait` for the work of a library
-    /// that launches it from a thread of its own. It must return only when all that was asked for is done on the devices, and must not
-    /// keep a clone of this clock, which would then never end.
+    /// that launches it from a thread of its own. It must return only when all that was asked for is done on the
+    /// devices, and must not keep a clone of this clock, which would then never end.
     ///
-    /// Without this, they wait for the primary contexts of all devices, and for the context that is current on their thread.
+    /// Without this, they wait for the primary contexts of all devices, and for the context that is current on their
+    /// thread.
     pub fn wait_by<E: Into<BoxError>>(&self, wait: impl Fn() -> Result<(), E> + 'static) {
         let wait = move || wait().map_err(|e| TimingError::from(e.into()));
         *self.inner.own_wait.borrow_mut() = Some(Rc::new(wait));
@@ -54,7 +55,8 @@ impl CudaTime {
     /// [`Activity::span_ns`] has both; recording makes launches and the nodes of graphs longer, on an H200 by 0.3 µs each.
     ///
     /// # Errors
-    /// CUPTI cannot record, it lost records, there were fewer kernels than iterations, there is no device, or the routine failed.
+    /// CUPTI cannot record, it lost records, there were fewer kernels than iterations, there is no device, or the
+    /// routine failed.
     pub fn measure_activity<E: Into<BoxError>>(
         &self,
         iterations: u64,
@@ -124,8 +126,8 @@ impl CudaTime {
         }
     }
 
-    /// Waits as [`wait_by`](Self::wait_by) has it, or for the devices with an active primary context and for the context of
-    /// this thread, which stays current.
+    /// Waits as [`wait_by`](Self::wait_by) has it, or for the devices with an active primary context and for the
+    /// context of this thread, which stays current.
     pub(super) fn wait_for_work(&self) -> Result<(), TimingError> {
         let own_wait = self.inner.own_wait.borrow().clone();
         if let Some(wait) = own_wait {

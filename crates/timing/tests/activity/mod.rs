@@ -1,5 +1,5 @@
-//! Known answers of the clock `activity` and of the look by its records: kernels that spin for an exact time, on streams
-//! that no clock is told of.
+//! Known answers of the clock `activity` and of the look by its records: kernels that spin for an exact time, on
+//! streams that no clock is told of.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,8 +43,8 @@ impl Spinner {
     }
 }
 
-/// The clock finds what kernels take, in nanoseconds, within the larger of 1 % and 1 µs of each: its time and the overlap
-/// add up to `known`, in `streams` of so many devices.
+/// The clock finds what kernels take, in nanoseconds, within the larger of 1 % and 1 µs of each: its time and the
+/// overlap add up to `known`, in `streams` of so many devices.
 fn finds(case: &str, known: f64, places: [usize; 2], found: &Activity) {
     let each = |total: u64| total as f64 / found.iterations as f64;
     let (busy, overlap) = (each(found.busy_ns), each(found.overlap_ns));
@@ -155,8 +155,8 @@ fn error_of(time: &CudaTime, benchmark: impl FnMut(&mut Bencher<'_, CudaTime>)) 
     Some(error).filter(|error| !is_virtual() || !error.starts_with("a device worked"))
 }
 
-/// Under `--test`, CUPTI's records name work outside of the timed window, also work that no wait shows. Work that joins is
-/// within the window.
+/// Under `--test`, CUPTI's records name work outside of the timed window, also work that no wait shows. Work that joins
+/// is within the window.
 pub(crate) fn within(time: &CudaTime) -> Result<(), BoxError> {
     let own = time.stream().expect("opened on a device");
     let other = own.context().new_stream()?;

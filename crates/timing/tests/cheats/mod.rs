@@ -249,7 +249,8 @@ fn elsewhere(time: &CudaTime, ordinal: usize) -> Result<(), BoxError> {
         spin_there()
     };
     time.ignore_other_streams(false);
-    // The first measurement finds it. Only the recording driver's host is busy, and late when the devices are idle, too.
+    // The first measurement finds it. Only the recording driver's host is busy, and late when the devices are idle,
+    // too.
     let tries = if is_virtual() { 100 } else { 1 };
     let found = |measure: &dyn Fn() -> Result<f64, TimingError>| {
         let error = (0..tries).find_map(|_| measure().err());
@@ -343,12 +344,12 @@ fn kept_by_a_graph(time: &CudaTime) -> Result<(), BoxError> {
     Ok(stream.synchronize()?)
 }
 
-/// A program as candle's are: cudarc orders the streams of its context by events, so nothing can be captured, and memory
-/// comes from a pool. Work on the other stream is refused on each clock. So is work that runs although the gate is closed,
-/// unless its time is right. Work on the timed stream is timed.
+/// A program as candle's are: cudarc orders the streams of its context by events, so nothing can be captured, and
+/// memory comes from a pool. Work on the other stream is refused on each clock. So is work that runs although the gate
+/// is closed, unless its time is right. Work on the timed stream is timed.
 fn tracked() -> Result<(), BoxError> {
-    // On a device, one size that is written before the gate opens, and a larger one. Each trial has one outcome, however
-    // often it is made.
+    // On a device, one size that is written before the gate opens, and a larger one. Each trial has one outcome,
+    // however often it is made.
     let (sizes, repeats): (&[usize], usize) = match is_virtual() {
         true => (&[4 << 20], 1),
         false => (&[8 << 20, 128 << 20], 10),
@@ -408,8 +409,8 @@ fn tracked() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Every cheat gets its sentence, and what is honest none. Work elsewhere is an error unless it joins, and memory that a
-/// graph keeps is refused.
+/// Every cheat gets its sentence, and what is honest none. Work elsewhere is an error unless it joins, and memory that
+/// a graph keeps is refused.
 pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
     for (cheat, sentence) in CHEATS {
         let found = doubts(time, cheat)?;

@@ -3,8 +3,8 @@
 //!
 //! A process contributes one crossing and one speedup at the largest size. The crossing is the root
 //! of a straight line through the logarithms of the ratios at sizes close around it. Between sizes farther
-//! apart it is the root of the two curves, each with a latency and a rate if the sizes show them. The estimate is the median over the processes. Its interval contains the
-//! estimate of another run with a probability of 95 %.
+//! apart it is the root of the two curves, each with a latency and a rate if the sizes show them. The estimate is the
+//! median over the processes. Its interval contains the estimate of another run with a probability of 95 %.
 //!
 //! Two estimates differ by the spread between processes and by changes of the machine between two runs,
 //! which no single run shows and which are assumed. The spread of the processes is moderated

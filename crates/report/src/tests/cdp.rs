@@ -62,18 +62,8 @@ impl Browser {
             last: 0,
             events: VecDeque::new(),
         };
-        // A slow machine may still be about to make it.
-        let mut tries = 0..600;
-        let page = loop {
-            let targets = browser.call("Target.getTargets", json!({}))?;
-            let mut targets = targets["targetInfos"].as_array().into_iter().flatten();
-            if let Some(page) = targets.find(|target| target["type"] == "page") {
-                break page["targetId"].clone();
-            }
-            tries.next().ok_or("the browser has no page")?;
-            std::thread::sleep(Duration::from_millis(100));
-        };
-        let attach = json!({"targetId": page, "flatten": true});
+        let page = browser.call("Target.createTarget", json!({"url": "about:blank"}))?;
+        let attach = json!({"targetId": page["targetId"], "flatten": true});
         let session = browser.call("Target.attachToTarget", attach)?;
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {

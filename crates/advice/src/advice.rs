@@ -40,6 +40,8 @@ pub enum Error {
     Newer(u32),
     /// The file has impossible numbers; the sentence names them.
     Numbers(String),
+    /// What is wrong with the content of this file.
+    InFile(PathBuf, Box<Self>),
     /// This machine has no file.
     NotFound,
 }
@@ -61,6 +63,7 @@ impl std::fmt::Display for Error {
                 "the thresholds are of version {schema}, and this program knows {SCHEMA}: update it, or export them again with its version of crossover"
             ),
             Error::Numbers(sentence) => f.write_str(sentence),
+            Error::InFile(path, error) => write!(f, "{}: {error}", path.display()),
             Error::NotFound => write!(
                 f,
                 "no thresholds: measure with crossover and run `crossover export --thresholds`, or name a file in {VARIABLE}"
@@ -80,6 +83,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io(_, error) => Some(error),
+            Error::InFile(_, error) => Some(error),
             Error::Form(_) | Error::Newer(_) | Error::Numbers(_) | Error::NotFound => None,
         }
     }
@@ -97,13 +101,13 @@ impl Advice {
         let file = File::open(path).map_err(io)?;
         let mut text = Vec::new();
         file.take(LARGEST + 1).read_to_end(&mut text).map_err(io)?;
-        if text.len() as u64 > LARGEST {
-            return Err(Error::Numbers(format!(
-                "{}: too large for thresholds",
-                path.display()
-            )));
-        }
-        Self::parse(&text)
+        let is_large = text.len() as u64 > LARGEST;
+        let advice = if is_large {
+            Err(Error::Numbers("too large for thresholds".to_owned()))
+        } else {
+            Self::parse(&text)
+        };
+        advice.map_err(|error| Error::InFile(path.to_owned(), Box::new(error)))
     }
 
     /// The thresholds of this machine, in the file that the variable `CROSSOVER_THRESHOLDS` names,

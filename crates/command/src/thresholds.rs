@@ -178,6 +178,9 @@ struct Command {
     command: String,
     /// Seconds.
     times: Vec<f64>,
+    /// Of each run; `None` after a signal.
+    #[serde(default)]
+    exit_codes: Vec<Option<i32>>,
     #[serde(default)]
     parameters: std::collections::BTreeMap<String, String>,
 }
@@ -247,8 +250,26 @@ fn from_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
         let size = command.parameters.get("size").map(|size| size.trim());
         let size =
             size.context("a command has no size: run hyperfine with `--parameter-list size …`")?;
-        let words = (command.command.split_whitespace()).filter(|word| *word != size);
-        let side = words.collect::<Vec<_>>().join(" ");
+        let failed = command.exit_codes.iter().find(|code| **code != Some(0));
+        if let Some(code) = failed {
+            let code =
+                code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+            bail!(
+                "`{}` ended with {code}, so its times are of no whole run",
+                command.command
+            );
+        }
+        // The size is a word, or the end of one such as `--n=1000`.
+        let mut words: Vec<&str> = command.command.split_whitespace().collect();
+        let rest = |word: &&str| Some(word.strip_suffix(size)?.len());
+        let place = words.iter().rposition(|word| {
+            rest(word).is_some_and(|rest| rest == 0 || word[..rest].ends_with('='))
+        });
+        if let Some(place) = place {
+            words[place] = words[place].strip_suffix(size).unwrap_or_default();
+        }
+        words.retain(|word| !word.is_empty());
+        let side = words.join(" ");
         let parsed = size.parse().ok();
         let size = parsed.with_context(|| format!("the size {size:?} is not a whole number"))?;
         for (process, seconds) in command.times.iter().enumerate() {

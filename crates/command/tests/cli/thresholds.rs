@@ -132,30 +132,31 @@ pub(crate) fn sizes_that_do_not_count_are_named_and_end_the_answer() {
     }
 }
 
-/// As hyperfine writes the results of two command lines, each with sizes in place of a parameter.
+/// As hyperfine writes the results of two command lines, each with sizes in place of a parameter, in a word or alone.
 pub(crate) fn the_results_of_hyperfine_become_answers() {
     let results = |program: &str, seconds: fn(f64) -> f64| {
         [100u32, 1_000, 10_000, 100_000].map(|size| {
             let mean = seconds(size.into());
             let times = [1.0, 1.01, 0.99, 1.0].map(|noise| mean * noise);
             json!({
-                "command": format!("./{program} {size} --fast"),
+                "command": format!("./{program}{size} --fast"),
+                "exit_codes": [0],
                 "mean": mean,
                 "times": times,
                 "parameters": {"size": size.to_string()},
             })
         })
     };
-    let serial = results("serial", |n| 1e-6 * n);
-    let parallel = results("parallel", |n| 2e-3 + 1e-7 * n);
+    let serial = results("serial 100 ", |n| 1e-6 * n);
+    let parallel = results("parallel --n=", |n| 2e-3 + 1e-7 * n);
     let all = [serial, parallel].concat();
     let text = json!({ "results": all }).to_string();
     let input = Input::new(&text);
     fs::write(input.path("sum.json"), &text).unwrap();
-    let answer = "sum, in ordinary memory: ./parallel --fast wins: from size = 2, … \
+    let answer = "sum, in ordinary memory: ./parallel --n= --fast wins: from size = 2, … \
         the median of 4 processes";
     input.ends("thresholds sum.json -o out.json", 0, answer);
-    let advice = "sum, size = 50,000: use ./parallel --fast; it is";
+    let advice = "sum, size = 50,000: use ./parallel --n= --fast; it is";
     input.ends("advise sum 50000 --thresholds out.json", 0, advice);
     for [from, to, sentence] in table(
         r#"
@@ -167,6 +168,8 @@ pub(crate) fn the_results_of_hyperfine_become_answers() {
         let [from, to] = [from, to].map(|word| format!("\"{word}\""));
         Input::new(&text.replace(&from, &to)).thresholds("", 2, sentence);
     }
+    let crashed = Input::new(&text.replace("[0]", "[139]"));
+    crashed.thresholds("", 2, "--fast` ended with exit code 139");
 }
 
 pub(crate) fn the_table_is_not_overwritten_and_sides_are_two_names() {

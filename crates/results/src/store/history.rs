@@ -70,11 +70,15 @@ impl KeptRun {
         }
     }
 
-    /// Leaves out the benchmarks that an earlier run has with the same samples, and returns how many. Counts, whose
-    /// samples are all equal, stay.
+    /// Leaves out the benchmarks that an earlier run, or one of another commit, has with the same samples, and returns
+    /// how many. Counts, whose samples are all equal, stay.
     pub fn leave_out_kept(&mut self, kept: &[Self]) -> usize {
         let before = self.benchmarks.len();
-        let earlier: Vec<&Self> = kept.iter().filter(|run| run.time < self.time).collect();
+        // The same results of the same code are written again, under the same name.
+        let is_written = |run: &Self| run.time == self.time && code(run) == code(self);
+        let earlier: Vec<&Self> = (kept.iter())
+            .filter(|run| run.time <= self.time && !is_written(run))
+            .collect();
         self.benchmarks.retain(|id, benchmark| {
             let mut of_id = earlier.iter().filter_map(|run| run.benchmarks.get(id));
             let is_count = benchmark.ns.iter().all(|ns| *ns == benchmark.ns[0]);
@@ -129,13 +133,17 @@ pub fn read_all(machine: &Path) -> (Vec<KeptRun>, Vec<Unreadable>) {
     (runs, problems)
 }
 
+/// What a run measured: the commit, and whether it had changes.
+fn code(run: &KeptRun) -> (Option<&str>, Option<bool>) {
+    (run.environment.commit.as_deref(), run.environment.dirty)
+}
+
 /// Processes of one commit that follow each other within this time are one run.
 const ONE_RUN: Duration = Duration::from_secs(3600);
 
 /// The processes of each run, in the order of [`read_all`].
 pub fn by_run(processes: &[KeptRun]) -> Vec<&[KeptRun]> {
     let time = |run: &KeptRun| humantime::parse_rfc3339(&run.time).ok();
-    let code = |run: &KeptRun| (run.environment.commit.clone(), run.environment.dirty);
     let is_next = |last: &KeptRun, next: &KeptRun| {
         let between = time(last).and_then(|last| time(next)?.duration_since(last).ok());
         code(last) == code(next) && between.is_some_and(|between| between <= ONE_RUN)
@@ -214,6 +222,11 @@ mod tests {
         ];
         let counts = by_run(&processes).into_iter().map(<[KeptRun]>::len);
         assert!(counts.eq([2, 1, 1]));
+        // Results that did not run again at another commit are none of it.
+        let [mut first, .., mut last] = processes.clone();
+        assert_eq!(first.leave_out_kept(&processes[..1]), 0);
+        last.time.clone_from(&processes[2].time);
+        assert_eq!(last.leave_out_kept(&processes[2..3]), 1);
     }
 
     /// With the name of the host, each runner that lives one hour would be a machine; by its hardware, runners of one

@@ -41,17 +41,27 @@ impl BuildPlace {
         self.path.join("target").join(BUILD)
     }
 
-    /// Makes its temporary folder.
-    fn make(&self) -> anyhow::Result<TempDir> {
+    /// Makes its temporary folder, in place of that of a killed comparison, and locks a file in it.
+    fn make(&self) -> anyhow::Result<(TempDir, File)> {
         let parent = self.path.parent().context("a place is in a folder")?;
         fs::create_dir_all(parent)?;
+        let lock = self.path.join("lock");
+        let earlier = File::open(&lock).ok();
+        if earlier.is_some_and(|earlier| earlier.try_lock().is_ok()) {
+            let path = self.path.display();
+            fs::remove_dir_all(&self.path).with_context(|| format!("{path}: remove it"))?;
+        }
         let name = self.path.file_name().unwrap_or_default();
         let mut builder = tempfile::Builder::new();
         let made = builder.prefix(name).rand_bytes(0).tempdir_in(parent);
-        made.with_context(|| {
+        let dir = made.with_context(|| {
             let path = self.path.display();
             format!("{path}: a running `crossover bundle` or `crossover ab` uses this folder; remove it if none runs")
-        })
+        })?;
+        let lock = File::create(lock)?;
+        // Where files cannot be locked, a folder that is left must be removed by hand.
+        let _ = lock.try_lock();
+        Ok((dir, lock))
     }
 }
 
@@ -70,6 +80,8 @@ pub(super) struct Copies {
     /// The folder for the target folders of both sides; `None` where nothing is built.
     target: Option<PathBuf>,
     _dir: TempDir,
+    /// Tells that the place of bundles is in use.
+    _place_lock: Option<File>,
     /// Keeps other comparisons out of `target`, where processes still read executables and the files
     /// beside them. Unlocked last.
     _lock: Option<File>,
@@ -104,9 +116,9 @@ impl Copies {
             }
         }
         // Outside the repository: cargo would take a manifest above for the workspace.
-        let dir = match place {
-            Some(place) => place.make()?,
-            None => tempfile::Builder::new().prefix(PREFIX).tempdir()?,
+        let (dir, place_lock) = match place {
+            Some(place) => place.make().map(|(dir, lock)| (dir, Some(lock)))?,
+            None => (tempfile::Builder::new().prefix(PREFIX).tempdir()?, None),
         };
         let path = dir.path().canonicalize()?;
         if let Some(lock) = &mut lock {
@@ -124,6 +136,7 @@ impl Copies {
             active: Cell::new(None),
             target,
             _dir: dir,
+            _place_lock: place_lock,
             _lock: lock,
         })
     }

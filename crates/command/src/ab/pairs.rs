@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use crate::ab::{Args, NAMES, child};
 use crossover_compare::comparison::{Comparison, compare};
-use crossover_compare::verdict::{Layout, Location, Options};
+use crossover_compare::verdict::{Layout, Location, Options, Verdict};
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::{visible, with_causes};
@@ -145,6 +145,14 @@ pub(super) fn judge(
     } else {
         pairs.compare(&options)
     };
+    let is_decided = comparison.count(Verdict::Unsure) == 0;
+    if !is_decided && pairs.number == pairs.sampling.most_pairs() {
+        comparison.warnings.push(format!(
+            "all {} orders of functions in the bundles were run, so a larger budget runs no more pairs: \
+             `crossover bundle --orders` makes more",
+            pairs.number
+        ));
+    }
     let outcome = pairs.outcome;
     comparison.failures.clone_from(&outcome.failures);
     (comparison.warnings).extend(outcome.remarks.iter().cloned());

@@ -213,6 +213,10 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
         let mut ab = workspace.0.ab(&line);
         compared(&ab.env("PATH", "/usr/bin:/bin").output().unwrap(), code)
     };
+    // A killed comparison leaves its folder.
+    let killed = workspace.0.path("tmp/crossover-bundle/lock");
+    fs::create_dir_all(killed.parent().unwrap()).unwrap();
+    fs::write(killed, "").unwrap();
     let json = compared("old fresh", 1);
     assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
     assert_eq!(verdict(&json, "sum"), "same");
@@ -224,6 +228,11 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
     let seed = |run| fs::read_to_string(workspace.0.kept().join(run).join("layout-seed"));
     let seeds = ["a1", "a2", "a3"].map(|run| seed(run).unwrap());
     assert_eq!(BTreeSet::from(seeds).len(), 3);
+    let undecided = compared("fresh fresh --threshold 0.0001", 0);
+    holds(
+        &undecided["warnings"].to_string(),
+        "all 3 orders of functions",
+    );
     let json = compared("fresh fresh --layout fixed", 0);
     assert_eq!(verdict(&json, "sort/100"), "same", "{json:#}");
     assert_eq!(json["layout"], "fixed");

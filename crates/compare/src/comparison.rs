@@ -55,7 +55,7 @@ pub enum FailOn {
     Slower,
     /// A benchmark is slower, faster, gone or new.
     Any,
-    /// Never, unless nothing could be compared.
+    /// No verdict; a run that failed, a result that cannot be read, and nothing to compare do.
     None,
 }
 

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     budget: f64,
     /// Seconds that a side may take for one turn, including set-up and analysis, before it is
     /// ended as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     turn_limit: u32,
     #[command(flatten)]
     build: BuildArgs,

@@ -206,10 +206,14 @@ impl Journal {
             );
         }
         if let Some(signal) = interrupt::signal() {
-            eprintln!(
-                "interrupted: the results so far are kept in {}; `crossover report` shows them",
-                self.results.display()
-            );
+            if self.own.is_empty() {
+                eprintln!("interrupted: there are no results yet");
+            } else {
+                eprintln!(
+                    "interrupted: the results so far are kept in {}; `crossover report` shows them",
+                    self.results.display()
+                );
+            }
             return ExitCode::from(128 + signal as u8);
         }
         if self.record.failed.is_empty() && self.device_failed {

@@ -54,10 +54,10 @@ pub fn size(f: &CrossoverAnswer) -> String {
 /// `from N = 181 on`, or every change of the winner: `from N = 90, until N = 300, from N = 700 on`.
 pub fn where_it_wins(topic: &GroupInfo, crossing: &Crossing) -> String {
     if let Some(only) = crossing.only_size() {
-        let word = match crossing.answer {
-            CrossingKind::Always => "",
-            CrossingKind::Undecided => "undecided ",
-            _ => "not ",
+        let word = match crossing.wins_at_the_largest() {
+            Some(true) => "",
+            Some(false) => "not ",
+            None => "undecided ",
         };
         let at = topic.at(only as u64);
         return format!("{word}at {at}, the only size measured on both");

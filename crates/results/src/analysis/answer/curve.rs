@@ -114,6 +114,12 @@ impl Gap {
         (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
     }
 
+    /// Puts a in the place of b, and b in that of a.
+    pub(super) fn swap_sides(&mut self) {
+        self.log_time += self.log;
+        self.log = -self.log;
+    }
+
     /// The speedup that one process shows.
     pub(super) fn speedup(&self) -> Speedup {
         Speedup {

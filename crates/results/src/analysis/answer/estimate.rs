@@ -58,7 +58,7 @@ pub struct Crossing {
     pub answer: CrossingKind,
     /// All changes of the winner, by size; none where it is undecided.
     pub changes: Vec<WinnerChange>,
-    /// Where b begins to win by the times around that size.
+    /// Where the winner changes for good by the times around that size.
     pub root: Option<WinnerChange>,
     /// Smallest and largest size of both sides.
     pub range: (f64, f64),
@@ -147,6 +147,18 @@ impl Crossing {
         let mut sizes: Vec<Speedup> = known.chain(open.map(unsure)).collect();
         sizes.sort_by(|a, b| a.size.total_cmp(&b.size));
         (self.answer, self.changes) = kind(&sizes, self.range, self.root);
+    }
+
+    /// Puts a in the place of b, and b in that of a. The sizes are those after the swap.
+    pub(super) fn swap_sides(&mut self, sizes: &[Speedup]) {
+        let (low, high) = self.speedup_interval;
+        self.speedup_interval = (1.0 / high, 1.0 / low);
+        self.speedup = 1.0 / self.speedup;
+        std::mem::swap(&mut self.or_always, &mut self.or_never);
+        if let Some(root) = &mut self.root {
+            root.to_b = !root.to_b;
+        }
+        self.decide(sizes.iter().copied());
     }
 
     /// Whether the answer of another run has no crossing in common with this one, or another winner.

@@ -73,7 +73,7 @@ pub(super) fn winner((low, high): (f64, f64)) -> Option<bool> {
 }
 
 /// The kind of the answer over the speedups of `sizes`, ascending, and every change of the winner.
-/// `estimate` is where b begins to win for good by the times around that size.
+/// `estimate` is where the winner changes for good by the times around that size.
 pub(super) fn kind(
     sizes: &[Speedup],
     range: (f64, f64),
@@ -87,7 +87,7 @@ pub(super) fn kind(
             1 => own.low <= last && first <= own.high,
             _ => (first..=last).contains(&own.size),
         };
-        let Some(own) = estimate.filter(|own| to_b && is_it(own)) else {
+        let Some(own) = estimate.filter(|own| own.to_b == to_b && is_it(own)) else {
             let change = between(from, to, to_b);
             let low = change.low.min(earliest);
             return WinnerChange { low, ..change };

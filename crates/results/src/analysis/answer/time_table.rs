@@ -90,7 +90,11 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
     let mut answers = Vec::new();
     for ((operation, place), mut processes) in questions {
         let together = processes.remove(&None).unwrap_or_default();
-        let (answer, samples) = without_crossing(together, processes.into_values());
+        let (answer, mut samples) = without_crossing(together, processes.into_values());
+        if a_is_ahead(&answer) {
+            let gaps = samples.processes.iter_mut().flatten();
+            gaps.for_each(Gap::swap_sides);
+        }
         asked.push(Samples { place, ..samples });
         answers.push(TableAnswer {
             operation: operation.to_owned(),
@@ -98,8 +102,11 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
             ..answer
         });
     }
-    for (answer, crossing) in answers.iter_mut().zip(estimates(&asked)) {
-        if let Some(crossing) = &crossing {
+    for (answer, mut crossing) in answers.iter_mut().zip(estimates(&asked)) {
+        if let Some(crossing) = &mut crossing {
+            if a_is_ahead(answer) {
+                crossing.swap_sides(&answer.speedups);
+            }
             for at in &mut answer.speedups {
                 *at = crossing.at_the_largest(*at);
             }
@@ -107,6 +114,12 @@ pub fn of_times(times: &[Time]) -> Vec<TableAnswer> {
         answer.crossing = crossing;
     }
     answers
+}
+
+/// Whether a is faster at the largest size. Then the crossing is that of swapped sides, since an estimate is of
+/// the size from which on b is faster: it does not depend on which side is named first.
+fn a_is_ahead(answer: &TableAnswer) -> bool {
+    answer.speedups.last().is_some_and(|at| at.ratio < 1.0)
 }
 
 /// The answer of a question before its crossing is estimated from the samples.
@@ -290,13 +303,13 @@ mod tests {
         }
     }
 
-    /// a takes 3 ns per unit, and b 20 µs and then 1.6 ns: they cross at 14,286.
-    fn latency_and_rate(sizes: impl Iterator<Item = u64>, seed: u64) -> Crossing {
+    /// One side takes 3 ns per unit, and b 20 µs and then 1.6 ns: they cross at 14,286.
+    fn latency_and_rate(sizes: impl Iterator<Item = u64>, seed: u64, b: usize) -> Crossing {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut times = Vec::new();
         for size in sizes {
             for process in 0..5 {
-                for (side, ns) in [(0, 3.0 * size as f64), (1, 2e4 + 1.6 * size as f64)] {
+                for (side, ns) in [(1 - b, 3.0 * size as f64), (b, 2e4 + 1.6 * size as f64)] {
                     let noise: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
                     let ns = ns * (1.0 + 0.01 * noise);
                     times.push(time(Residency::Ordinary, size, side, process, ns));
@@ -313,8 +326,13 @@ mod tests {
             let sizes = (0..count).map(|e| 100 * step.pow(e));
             let mut widths = Vec::new();
             for seed in 0..20 {
-                let crossing = latency_and_rate(sizes.clone(), seed);
+                let crossing = latency_and_rate(sizes.clone(), seed, 1);
                 let change = crossing.for_good().unwrap();
+                // Also if the other side is named first.
+                let until = latency_and_rate(sizes.clone(), seed, 0).changes[0];
+                let is_same = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+                assert!(is_same(until.size, change.size) && !until.to_b);
+                assert!(is_same(until.low, change.low) && is_same(until.high, change.high));
                 let off = (change.size / truth).ln().abs();
                 assert!(off < within, "{step}: {change:?}");
                 let interval = change.low..=change.high;

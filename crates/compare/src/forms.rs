@@ -441,9 +441,7 @@ mod tests {
 
     #[test]
     fn samples_of_runs_are_counted() {
-        assert_eq!(runs(&[]), "–");
-        assert_eq!(runs(&[30]), "30");
-        assert_eq!(runs(&[30, 30]), "2×30");
-        assert_eq!(runs(&[12, 10, 12]), "3×10…12");
+        let shown = [&[][..], &[30], &[30, 30], &[12, 10, 12]].map(runs);
+        assert_eq!(shown, ["–", "30", "2×30", "3×10…12"]);
     }
 }

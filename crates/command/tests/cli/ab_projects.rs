@@ -214,9 +214,7 @@ pub(crate) fn bundles_of_a_project_are_compared_without_its_sources() {
         compared(&ab.env("PATH", "/usr/bin:/bin").output().unwrap(), code)
     };
     // A killed comparison leaves its folder.
-    let killed = workspace.0.path("tmp/crossover-bundle/lock");
-    fs::create_dir_all(killed.parent().unwrap()).unwrap();
-    fs::write(killed, "").unwrap();
+    workspace.0.write("tmp/crossover-bundle/lock", "");
     let json = compared("old fresh", 1);
     assert_eq!(verdict(&json, "sort/100"), "slower", "{json:#}");
     assert_eq!(verdict(&json, "sum"), "same");

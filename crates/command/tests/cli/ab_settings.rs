@@ -263,8 +263,7 @@ static OTHER: [usize; 9] = [2; 9];
         link.output().is_ok_and(|output| output.status.success())
     };
     for (linker, variable) in [
-        // Without symbols, as some are released. A link takes 0.12 s, and more on a slower machine, which a pair of 3 s
-        // allows.
+        // Without symbols, as some are released. A pair of 3 s allows a link of 0.3 s; it takes 0.12 s here.
         ("-fuse-ld=bfd", "NAP=1.5 CARGO_PROFILE_BENCH_STRIP=symbols"),
         ("-fuse-ld=lld", "CARGO_PROFILE_BENCH_LTO=fat"),
         ("-fuse-ld=mold", "CARGO_PROFILE_BENCH_STRIP=debuginfo"),

@@ -252,24 +252,24 @@ fn from_hyperfine(text: &[u8], path: &Path) -> anyhow::Result<Vec<Line>> {
             size.context("a command has no size: run hyperfine with `--parameter-list size …`")?;
         let failed = command.exit_codes.iter().find(|code| **code != Some(0));
         if let Some(code) = failed {
-            let code =
-                code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+            let how = code.map_or_else(
+                || "by a signal".to_owned(),
+                |code| format!("with exit code {code}"),
+            );
             bail!(
-                "`{}` ended with {code}, so its times are of no whole run",
+                "`{}` ended {how}, so its times may be of a part of its work; if this is its usual end, add \
+                 `|| true` to the command",
                 command.command
             );
         }
         // The size is a word, or the end of one such as `--n=1000`.
-        let mut words: Vec<&str> = command.command.split_whitespace().collect();
-        let rest = |word: &&str| Some(word.strip_suffix(size)?.len());
-        let place = words.iter().rposition(|word| {
-            rest(word).is_some_and(|rest| rest == 0 || word[..rest].ends_with('='))
+        let words = command.command.split_whitespace();
+        let without_size = words.filter_map(|word| match word.strip_suffix(size) {
+            Some("") => None,
+            Some(option) if option.ends_with('=') => Some(option),
+            _ => Some(word),
         });
-        if let Some(place) = place {
-            words[place] = words[place].strip_suffix(size).unwrap_or_default();
-        }
-        words.retain(|word| !word.is_empty());
-        let side = words.join(" ");
+        let side = without_size.collect::<Vec<_>>().join(" ");
         let parsed = size.parse().ok();
         let size = parsed.with_context(|| format!("the size {size:?} is not a whole number"))?;
         for (process, seconds) in command.times.iter().enumerate() {

@@ -41,13 +41,16 @@ impl BuildPlace {
         self.path.join("target").join(BUILD)
     }
 
-    /// Makes its temporary folder, in place of that of a killed comparison, and locks a file in it.
-    fn make(&self) -> anyhow::Result<(TempDir, File)> {
+    /// Makes its temporary folder, in place of that of a killed comparison, and locks a file beside it. Without the
+    /// lock, a folder that is left must be removed by hand.
+    fn make(&self) -> anyhow::Result<(Option<File>, TempDir)> {
         let parent = self.path.parent().context("a place is in a folder")?;
         fs::create_dir_all(parent)?;
-        let lock = self.path.join("lock");
-        let earlier = File::open(&lock).ok();
-        if earlier.is_some_and(|earlier| earlier.try_lock().is_ok()) {
+        let lock = File::create(self.path.with_extension("lock")).ok();
+        let lock = lock.filter(|lock| lock.try_lock().is_ok());
+        // The script of a bundle makes the folder too, without a lock.
+        let mark = self.path.join("locked");
+        if lock.is_some() && mark.exists() {
             let path = self.path.display();
             fs::remove_dir_all(&self.path).with_context(|| format!("{path}: remove it"))?;
         }
@@ -58,10 +61,10 @@ impl BuildPlace {
             let path = self.path.display();
             format!("{path}: a running `crossover bundle` or `crossover ab` uses this folder; remove it if none runs")
         })?;
-        let lock = File::create(lock)?;
-        // Where files cannot be locked, a folder that is left must be removed by hand.
-        let _ = lock.try_lock();
-        Ok((dir, lock))
+        if lock.is_some() {
+            File::create(mark)?;
+        }
+        Ok((lock, dir))
     }
 }
 
@@ -116,9 +119,9 @@ impl Copies {
             }
         }
         // Outside the repository: cargo would take a manifest above for the workspace.
-        let (dir, place_lock) = match place {
-            Some(place) => place.make().map(|(dir, lock)| (dir, Some(lock)))?,
-            None => (tempfile::Builder::new().prefix(PREFIX).tempdir()?, None),
+        let (place_lock, dir) = match place {
+            Some(place) => place.make()?,
+            None => (None, tempfile::Builder::new().prefix(PREFIX).tempdir()?),
         };
         let path = dir.path().canonicalize()?;
         if let Some(lock) = &mut lock {

@@ -148,9 +148,9 @@ pub(super) fn judge(
     let is_decided = comparison.count(Verdict::Unsure) == 0;
     if !is_decided && pairs.number == pairs.sampling.most_pairs() {
         comparison.warnings.push(format!(
-            "all {} orders of functions in the bundles were run, so a larger budget runs no more pairs: \
-             `crossover bundle --orders` makes more",
-            pairs.number
+            "no order of functions is left in the bundles after {}: for more pairs, build both with a larger \
+             `crossover bundle --orders`",
+            units::counted(pairs.number as usize, "pair")
         ));
     }
     let outcome = pairs.outcome;

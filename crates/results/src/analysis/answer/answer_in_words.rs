@@ -39,10 +39,15 @@ pub fn wins(topic: &GroupInfo, crossing: &Crossing) -> String {
 
 /// `N ≥ 181`, or a word where nothing crosses.
 pub fn size(f: &CrossoverAnswer) -> String {
-    let only = f.crossing.only_size().is_some();
+    if f.crossing.only_size().is_some() {
+        let word = match f.crossing.wins_at_the_largest() {
+            Some(true) => "faster",
+            Some(false) => "not faster",
+            None => "undecided",
+        };
+        return word.to_owned();
+    }
     match (f.crossing.answer, f.crossing.for_good()) {
-        (CrossingKind::Always, _) if only => "faster".to_owned(),
-        (CrossingKind::Never | CrossingKind::BothWays, None) if only => "not faster".to_owned(),
         (CrossingKind::Always, _) => "always".to_owned(),
         (CrossingKind::Never, _) => "never".to_owned(),
         (CrossingKind::Undecided, _) => "undecided".to_owned(),

@@ -141,10 +141,10 @@ impl Crossing {
             return;
         }
         let unsure = |size| Speedup::unknown(size, 1);
-        // The answer says nothing about sizes below its range.
-        let open = open.into_iter().filter(|size| *size >= self.range.0);
         let known = sizes.into_iter().filter(|at| at.processes > 0);
-        let mut sizes: Vec<Speedup> = known.chain(open.map(unsure)).collect();
+        let sizes = known.chain(open.into_iter().map(unsure));
+        // The answer says nothing about sizes below its range.
+        let mut sizes: Vec<Speedup> = sizes.filter(|at| at.size >= self.range.0).collect();
         sizes.sort_by(|a, b| a.size.total_cmp(&b.size));
         (self.answer, self.changes) = kind(&sizes, self.range, self.root);
     }

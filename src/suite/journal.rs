@@ -207,7 +207,7 @@ impl Journal {
         }
         if let Some(signal) = interrupt::signal() {
             if self.own.is_empty() {
-                eprintln!("interrupted: there are no results yet");
+                eprintln!("interrupted: this run has no results yet");
             } else {
                 eprintln!(
                     "interrupted: the results so far are kept in {}; `crossover report` shows them",

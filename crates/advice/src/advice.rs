@@ -94,7 +94,7 @@ impl Advice {
     /// machine.
     ///
     /// # Errors
-    /// The file cannot be read, is not a file of thresholds, or has a later version.
+    /// The file cannot be read; or it is not a file of thresholds or has a later version, in an [`Error::InFile`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let io = |error| Error::Io(path.to_owned(), error);

@@ -285,7 +285,10 @@ pub(crate) fn keep(args: &KeepArgs) -> anyhow::Result<ExitCode> {
         eprintln!("left out: {count} that did not run since they were kept");
     }
     if run.benchmarks.is_empty() {
-        bail!("all results were kept before: run `cargo bench`");
+        bail!(
+            "all results were kept before, perhaps under another commit: run `cargo bench`, or delete that file from {}",
+            visible(&place.to_string_lossy())
+        );
     }
     let path = run.keep(&place).context("the run could not be kept")?;
     let removed = args

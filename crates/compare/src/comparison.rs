@@ -55,7 +55,7 @@ pub enum FailOn {
     Slower,
     /// A benchmark is slower, faster, gone or new.
     Any,
-    /// No verdict; a run that failed, a result that cannot be read, and nothing to compare do.
+    /// No verdict; only a run that failed, a result that cannot be read, or nothing to compare.
     None,
 }
 

@@ -33,10 +33,8 @@ mod tests {
     #[test]
     fn kernels_read_as_in_the_source() {
         assert_eq!(kernel("_Z4axpyIfEvT_PKS0_PS0_i"), "axpy<float>");
-        assert_eq!(
-            kernel("_ZN7cutlass7Kernel2I4gemmEEvNT_6ParamsE"),
-            "cutlass::Kernel2<gemm>"
-        );
+        let symbol = "_ZN7cutlass7Kernel2I4gemmEEvNT_6ParamsE";
+        assert_eq!(kernel(symbol), "cutlass::Kernel2<gemm>");
         assert_eq!(kernel("saxpy"), "saxpy");
         assert_eq!(kernel("_Znonsense"), "_Znonsense");
     }

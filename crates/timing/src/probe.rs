@@ -228,9 +228,7 @@ mod tests {
     #[test]
     fn uuid_reads_as_nvidia_smi_prints_it() {
         let bytes = std::array::from_fn(|i| i as u8 * 17);
-        assert_eq!(
-            format_uuid(bytes),
-            "GPU-00112233-4455-6677-8899-aabbccddeeff"
-        );
+        let uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+        assert_eq!(format_uuid(bytes), uuid);
     }
 }

@@ -33,8 +33,7 @@ mod tests {
 
     #[test]
     fn versions_name_their_release() {
-        assert_eq!(name(130_001), "13.0");
-        assert_eq!(name(130_401), "13.4");
+        assert_eq!([130_001, 130_401].map(name), ["13.0", "13.4"]);
         let at_the_ends = [17, 18, 28, 29, 130_401, 130_500].map(is_known);
         assert_eq!(at_the_ends, [false, true, true, false, true, false]);
     }

@@ -316,6 +316,7 @@ fn joined(time: &CudaTime) -> Result<(), BoxError> {
         let is_exempt = clock == Clock::Submit || clock == Clock::Wall && is_virtual();
         assert!(is_exempt || are_timed, "{clock}");
     }
+    time.ignore_other_streams(true);
     Ok(())
 }
 

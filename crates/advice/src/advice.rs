@@ -40,7 +40,7 @@ pub enum Error {
     Newer(u32),
     /// The file has impossible numbers; the sentence names them.
     Numbers(String),
-    /// What is wrong with the content of this file.
+    /// An error of the content of this file.
     InFile(PathBuf, Box<Self>),
     /// This machine has no file.
     NotFound,

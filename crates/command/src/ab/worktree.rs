@@ -52,7 +52,8 @@ impl BuildPlace {
         let mark = self.path.join("locked");
         if lock.is_some() && mark.exists() {
             let path = self.path.display();
-            fs::remove_dir_all(&self.path).with_context(|| format!("{path}: remove it"))?;
+            fs::remove_dir_all(&self.path)
+                .with_context(|| format!("{path}: remove this folder of a killed comparison"))?;
         }
         let name = self.path.file_name().unwrap_or_default();
         let mut builder = tempfile::Builder::new();
@@ -83,7 +84,7 @@ pub(super) struct Copies {
     /// The folder for the target folders of both sides; `None` where nothing is built.
     target: Option<PathBuf>,
     _dir: TempDir,
-    /// Tells that the place of bundles is in use.
+    /// The lock of the place of bundles, held while that is in use.
     _place_lock: Option<File>,
     /// Keeps other comparisons out of `target`, where processes still read executables and the files
     /// beside them. Unlocked last.

@@ -133,7 +133,7 @@ pub fn read_all(machine: &Path) -> (Vec<KeptRun>, Vec<Unreadable>) {
     (runs, problems)
 }
 
-/// What a run measured: the commit, and whether it had changes.
+/// The code of a run: its commit, and whether that had changes.
 fn code(run: &KeptRun) -> (Option<&str>, Option<bool>) {
     (run.environment.commit.as_deref(), run.environment.dirty)
 }

@@ -114,7 +114,7 @@ impl Gap {
         (self.log.abs() >= self.half_width).then_some(self.log < 0.0)
     }
 
-    /// Puts a in the place of b, and b in that of a.
+    /// Swaps the sides a and b.
     pub(super) fn swap_sides(&mut self) {
         self.log_time += self.log;
         self.log = -self.log;

@@ -149,7 +149,7 @@ impl Crossing {
         (self.answer, self.changes) = kind(&sizes, self.range, self.root);
     }
 
-    /// Puts a in the place of b, and b in that of a. The sizes are those after the swap.
+    /// Swaps the sides a and b. The speedups at `sizes` are those after the swap.
     pub(super) fn swap_sides(&mut self, sizes: &[Speedup]) {
         let (low, high) = self.speedup_interval;
         self.speedup_interval = (1.0 / high, 1.0 / low);
